@@ -1,0 +1,32 @@
+# rondo_add_layer(<folder> [PUBLIC <target>...] [PRIVATE <target>...])
+#
+# Defines the static library `rondo_<folder>`, alias `rondo::<folder>`, of `<folder>/*.cpp`, with
+# `<folder>/include` as its only include folder. PUBLIC are the layers and libraries that its headers
+# may include; PRIVATE ones are for its sources only and must be header-only: users of an
+# installed rondo do not need them. A folder without sources gives a header-only target.
+function(rondo_add_layer folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PUBLIC;PRIVATE")
+  set(target rondo_${folder})
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cpp")
+
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+    rondo_configure_target(${target})
+    foreach(library IN LISTS arg_PRIVATE)
+      target_link_libraries(${target} PRIVATE "$<BUILD_INTERFACE:${library}>")
+    endforeach()
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+    target_compile_features(${target} INTERFACE cxx_std_20)
+  endif()
+
+  add_library(rondo::${folder} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
+  target_include_directories(${target} ${scope}
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/${folder}/include>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  target_link_libraries(${target} ${scope} ${arg_PUBLIC})
+  set_property(GLOBAL APPEND PROPERTY RONDO_LAYERS ${folder})
+endfunction()

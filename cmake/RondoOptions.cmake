@@ -1,0 +1,51 @@
+# Options of the build, and `rondo_configure_target`, which applies them to a target of ours.
+
+option(RONDO_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(RONDO_BUILD_TOOLS "Build the command-line tools" ${PROJECT_IS_TOP_LEVEL})
+option(RONDO_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(RONDO_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(RONDO_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+option(RONDO_COVERAGE "Instrument for source-based coverage (clang only)" OFF)
+set(RONDO_SANITIZE "" CACHE STRING
+  "Sanitizers to build with: 'address,undefined', 'thread', or empty for none")
+set_property(CACHE RONDO_SANITIZE PROPERTY STRINGS "" "address,undefined" "thread")
+
+if(RONDO_COVERAGE AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  message(FATAL_ERROR "RONDO_COVERAGE needs clang++, the compiler is ${CMAKE_CXX_COMPILER_ID}")
+endif()
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Type of build" FORCE)
+  endif()
+  find_program(RONDO_CCACHE ccache)
+  mark_as_advanced(RONDO_CCACHE)
+  if(RONDO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${RONDO_CCACHE}")
+  endif()
+endif()
+
+# Warnings, sanitizers and coverage for one target that this project compiles. What the sanitizer
+# and coverage runtimes need at link time is passed on to whatever links the target.
+function(rondo_configure_target target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF
+    POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  if(RONDO_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(RONDO_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      -fsanitize=${RONDO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${RONDO_SANITIZE})
+  endif()
+  if(RONDO_COVERAGE)
+    target_compile_options(${target} PRIVATE -fprofile-instr-generate -fcoverage-mapping)
+    target_link_options(${target} PUBLIC -fprofile-instr-generate)
+  endif()
+endfunction()
