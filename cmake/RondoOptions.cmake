@@ -4,6 +4,7 @@ option(RONDO_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(RONDO_BUILD_TOOLS "Build the command-line tools" ${PROJECT_IS_TOP_LEVEL})
 option(RONDO_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(RONDO_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(RONDO_INSTALL "Define what 'cmake --install' installs" ${PROJECT_IS_TOP_LEVEL})
 option(RONDO_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 option(RONDO_COVERAGE "Instrument for source-based coverage (clang only)" OFF)
 set(RONDO_SANITIZE "" CACHE STRING
