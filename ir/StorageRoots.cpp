@@ -1,0 +1,67 @@
+//===- StorageRoots.cpp - Which values name the same storage? ---------------===//
+
+#include "rondo/ir/StorageRoots.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace rondo;
+
+StorageRoots::StorageRoots(const Trace &trace) : trace_(&trace) {
+  single_.resize(trace.numValues());
+  for (uint32_t i = 0; i < single_.size(); ++i)
+    single_[i] = ValueId(i);
+
+  Effects effects;
+  forEachOp(trace, [&](const Op &op) {
+    getEffects(trace, op.id(), effects);
+    for (ViewEffect view : effects.views)
+      addView(op.operand(view.operand), op.result(view.result));
+  });
+}
+
+void StorageRoots::addView(ValueId viewed, ValueId view) {
+  bool isFirst = single_[view.index()] == view && !multipleOf_.count(view);
+  if (isFirst && !multipleOf_.count(viewed)) {
+    single_[view.index()] = single_[viewed.index()];
+    return;
+  }
+  llvm::SmallVector<ValueId, 4> merged;
+  if (!isFirst)
+    merged.append(roots(view).begin(), roots(view).end());
+  merged.append(roots(viewed).begin(), roots(viewed).end());
+  llvm::sort(merged);
+  merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
+  if (merged.size() == 1) {
+    single_[view.index()] = merged.front();
+    return;
+  }
+  auto [it, inserted] = multipleOf_.try_emplace(view, multiple_.size());
+  if (inserted)
+    multiple_.emplace_back();
+  multiple_[it->second].assign(merged.begin(), merged.end());
+}
+
+llvm::ArrayRef<ValueId> StorageRoots::roots(ValueId value) const {
+  if (!multipleOf_.empty())
+    if (auto it = multipleOf_.find(value); it != multipleOf_.end())
+      return multiple_[it->second];
+  return single_[value.index()];
+}
+
+bool StorageRoots::mayAlias(ValueId a, ValueId b) const {
+  return llvm::any_of(roots(a), [&](ValueId root) { return llvm::is_contained(roots(b), root); });
+}
+
+ValueTags StorageRoots::tags(ValueId value) const {
+  ValueTags tags = trace_->tags(value);
+  for (ValueId root : roots(value))
+    tags = tags | trace_->tags(root);
+  return tags;
+}
+
+bool StorageRoots::isStatic(ValueId value) const {
+  if (any(trace_->tags(value) & staticTags))
+    return true;
+  return llvm::all_of(roots(value),
+                      [&](ValueId root) { return any(trace_->tags(root) & staticTags); });
+}
