@@ -1,0 +1,47 @@
+//===- Passes.h - The passes that come with Rondo ---------------*- C++ -*-===//
+
+#pragma once
+
+#include "rondo/passes/Pass.h"
+
+#include "rondo/ir/Claim.h"
+
+#include <memory>
+
+namespace rondo {
+
+/// `dce`: removes ops whose results nothing needs and that have no effects that matter: in the
+/// backward first, so that what it no longer needs is no longer saved by the forward. A write to
+/// storage that came in from outside always matters; a write to storage that nothing reads
+/// afterwards does not. Unused links are dropped.
+std::unique_ptr<Pass> createDeadCodeEliminationPass();
+
+/// `cse`: merges ops with equal operands, attributes and bodies-free specs. Never merges random
+/// ops, ops with effects, or reads of storage that was written in between; a merged op's uses get
+/// the first one's results.
+std::unique_ptr<Pass> createCommonSubexpressionEliminationPass();
+
+/// `canonicalise`: composes chains of views (reshape of reshape, permute of permute, detach, …),
+/// removes views and casts that change nothing, and dead views that this leaves.
+std::unique_ptr<Pass> createCanonicalisePass();
+
+/// `specialise{B=8 S=128}`: replaces symbols in types and attributes by numbers, throughout the
+/// pair. Errors: a binding for a symbol that does not occur, a negative size, a result that
+/// contradicts an op's inference.
+std::unique_ptr<Pass> createSpecialisePass(SymbolBindings bindings);
+/// The same as a function.
+llvm::Error specialise(TracePair &pair, const SymbolBindings &bindings);
+
+/// `execution`: sets `Claimed`. Every op is claimed by the first of `sources` (in order of
+/// priority) that accepts it; ops in nested bodies too. A source may claim groups, which become
+/// `fused` ops with one claim. `return` needs no claim. Ops that have a claim already keep it.
+/// Errors: one for every unclaimed op, with what each source answered as notes. `sources` must
+/// outlive the pass.
+std::unique_ptr<Pass> createExecutionTransform(std::vector<const ClaimSource *> sources);
+
+/// `del`: sets `HasDels`. Puts `del` after the last use of every value, inside bodies too, never of
+/// a value that the body's `return` gives and never of an argument of a nested body (its owner is
+/// outside). Running it twice changes nothing.
+std::unique_ptr<Pass> createDelPass();
+
+} // namespace rondo
