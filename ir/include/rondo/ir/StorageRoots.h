@@ -1,0 +1,42 @@
+//===- StorageRoots.h - Which values name the same storage? -----*- C++ -*-===//
+//
+// Tags, effects, liveness, `del` and memory act on storage roots, not on values. The root of an
+// argument is itself, that of a fresh result is itself, and a view has the roots of what it views;
+// a value that may view any of several (the result of an `if`) has several roots.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "rondo/ir/Trace.h"
+
+namespace rondo {
+
+/// Roots of every value of a trace, all bodies; found in one sweep. Borrowed: valid until the trace
+/// changes. A root is named by the value that made the storage. Within a body, its arguments are
+/// roots (bodies are isolated).
+class StorageRoots {
+public:
+  explicit StorageRoots(const Trace &trace);
+
+  /// At least one; usually exactly one. Sorted.
+  llvm::ArrayRef<ValueId> roots(ValueId value) const;
+  /// The first root: the only one in all but a few cases.
+  ValueId root(ValueId value) const { return roots(value).front(); }
+  bool mayAlias(ValueId a, ValueId b) const;
+  /// Union of the tags of the value and of all its roots.
+  ValueTags tags(ValueId value) const;
+  /// True if the address of `value` does not move between calls: each of its roots is a parameter,
+  /// a buffer or static.
+  bool isStatic(ValueId value) const;
+
+private:
+  void addView(ValueId viewed, ValueId view);
+
+  const Trace *trace_;
+  std::vector<ValueId> single_; ///< per value, unless it has several roots
+  std::vector<llvm::SmallVector<ValueId, 2>> multiple_;
+  llvm::DenseMap<ValueId, unsigned> multipleOf_;
+};
+
+} // namespace rondo
