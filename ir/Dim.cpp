@@ -6,6 +6,9 @@
 // can go term by term (Cox, Little, O'Shea, "Ideals, Varieties, and Algorithms", 2.3). Polynomials
 // of at most one constant term are never stored: such a Dim is a constant.
 //
+// Coefficients are int64; sums and products of them are made in 128 bits and then checked, so that
+// whether arithmetic overflows does not depend on the order of its steps.
+//
 //===----------------------------------------------------------------------===//
 
 #include "rondo/ir/Dim.h"
@@ -25,9 +28,11 @@ namespace {
 
 using Monomial = std::vector<std::string>;
 
+using Coefficient = __int128;
+
 struct Term {
   Monomial symbols;
-  int64_t coefficient = 0;
+  Coefficient coefficient = 0;
 
   friend bool operator==(const Term &, const Term &) = default;
 };
@@ -37,6 +42,10 @@ bool precedes(const Monomial &a, const Monomial &b) {
   return a.size() != b.size() ? a.size() > b.size() : a < b;
 }
 
+bool fitsInt64(Coefficient coefficient) {
+  return coefficient == int64_t(coefficient);
+}
+
 Monomial multiplyMonomials(const Monomial &a, const Monomial &b) {
   Monomial product;
   product.reserve(a.size() + b.size());
@@ -44,62 +53,54 @@ Monomial multiplyMonomials(const Monomial &a, const Monomial &b) {
   return product;
 }
 
-/// Sorts, adds up terms of equal monomial, drops zeros. Nothing when out of bounds.
+/// Sorts, adds up terms of equal monomial, drops zeros. Nothing when a coefficient, the number of
+/// terms or the degree is out of bounds.
 std::optional<Terms> canonicalise(Terms terms) {
-  llvm::stable_sort(terms,
-                    [](const Term &a, const Term &b) { return precedes(a.symbols, b.symbols); });
+  llvm::sort(terms, [](const Term &a, const Term &b) { return precedes(a.symbols, b.symbols); });
   Terms result;
-  for (Term &term : terms) {
-    if (result.empty() || result.back().symbols != term.symbols) {
-      // A monomial is complete when the next begins: only then is a zero known to stay one.
-      if (!result.empty() && result.back().coefficient == 0)
-        result.pop_back();
-      result.push_back(std::move(term));
-      continue;
-    }
-    int64_t &sum = result.back().coefficient;
-    if (__builtin_add_overflow(sum, term.coefficient, &sum))
+  for (auto term = terms.begin(); term != terms.end();) {
+    Term sum = std::move(*term);
+    for (++term; term != terms.end() && term->symbols == sum.symbols; ++term)
+      if (__builtin_add_overflow(sum.coefficient, term->coefficient, &sum.coefficient))
+        return std::nullopt;
+    if (!fitsInt64(sum.coefficient))
       return std::nullopt;
+    if (sum.coefficient != 0)
+      result.push_back(std::move(sum));
   }
-  if (!result.empty() && result.back().coefficient == 0)
-    result.pop_back();
   if (result.size() > Dim::maxTerms ||
       (!result.empty() && result.front().symbols.size() > Dim::maxDegree))
     return std::nullopt;
   return result;
 }
 
+/// Appends factor * terms to `sum`. The coefficients of `terms` and `factor` fit an int64, so that
+/// products fit a Coefficient.
+void addProducts(Terms &sum, const Terms &terms, const Term &factor) {
+  for (const Term &term : terms)
+    sum.push_back(
+        {multiplyMonomials(term.symbols, factor.symbols), term.coefficient * factor.coefficient});
+}
+
 /// a + factor * b.
 std::optional<Terms> addScaled(const Terms &a, const Terms &b, const Term &factor) {
   Terms sum = a;
   sum.reserve(a.size() + b.size());
-  for (const Term &term : b) {
-    int64_t coefficient;
-    if (__builtin_mul_overflow(term.coefficient, factor.coefficient, &coefficient))
-      return std::nullopt;
-    sum.push_back({multiplyMonomials(term.symbols, factor.symbols), coefficient});
-  }
+  addProducts(sum, b, factor);
   return canonicalise(std::move(sum));
 }
 
 std::optional<Terms> multiplyTerms(const Terms &a, const Terms &b) {
   Terms product;
   product.reserve(a.size() * b.size());
-  for (const Term &x : a) {
-    for (const Term &y : b) {
-      int64_t coefficient;
-      if (__builtin_mul_overflow(x.coefficient, y.coefficient, &coefficient))
-        return std::nullopt;
-      product.push_back({multiplyMonomials(x.symbols, y.symbols), coefficient});
-    }
-  }
+  for (const Term &term : b)
+    addProducts(product, a, term);
   return canonicalise(std::move(product));
 }
 
 /// a / b if b divides a with an integer coefficient that an int64 holds.
 std::optional<Term> divideTerms(const Term &a, const Term &b) {
-  bool overflows = a.coefficient == std::numeric_limits<int64_t>::min() && b.coefficient == -1;
-  if (overflows || a.coefficient % b.coefficient != 0 ||
+  if (a.coefficient % b.coefficient != 0 || !fitsInt64(a.coefficient / b.coefficient) ||
       !std::includes(a.symbols.begin(), a.symbols.end(), b.symbols.begin(), b.symbols.end()))
     return std::nullopt;
   Term quotient;
@@ -130,10 +131,10 @@ public:
     if (terms->empty())
       return 0;
     if (terms->size() == 1 && terms->front().symbols.empty())
-      return terms->front().coefficient;
-    return Dim(new Polynomial(std::move(*terms)));
+      return int64_t(terms->front().coefficient);
+    return Dim(*new Polynomial(std::move(*terms)));
   }
-  static Dim makeOverflow() { return Dim(new Polynomial({})); }
+  static Dim makeOverflow() { return Dim(*new Polynomial({})); }
   /// The terms of `dim`; nothing for an overflow.
   static std::optional<Terms> termsOf(const Dim &dim) {
     if (dim.isOverflow())
@@ -161,7 +162,7 @@ private:
   static llvm::hash_code hashTerms(const Terms &terms) {
     llvm::hash_code hash = llvm::hash_value(terms.size());
     for (const Term &term : terms)
-      hash = llvm::hash_combine(hash, term.coefficient,
+      hash = llvm::hash_combine(hash, int64_t(term.coefficient),
                                 llvm::hash_combine_range(term.symbols.begin(), term.symbols.end()));
     return hash;
   }
@@ -209,8 +210,6 @@ Dim Dim::addSlow(const Dim &a, const Dim &b) {
 }
 
 Dim Dim::subtractSlow(const Dim &a, const Dim &b) {
-  // The negative of the least int64 does not exist, though that of a difference with it may: here
-  // constants are subtracted apart.
   std::optional<Terms> x = Polynomial::termsOf(a), y = Polynomial::termsOf(b);
   return Polynomial::makeDim(x && y ? addScaled(*x, *y, {{}, -1}) : std::nullopt);
 }
@@ -227,8 +226,7 @@ std::optional<Dim> Dim::exactQuotient(const Dim &a, const Dim &b) {
   Terms quotient;
   while (!rest->empty()) {
     std::optional<Term> term = divideTerms(rest->front(), divisor->front());
-    if (!term || term->coefficient == std::numeric_limits<int64_t>::min() ||
-        quotient.size() == maxTerms)
+    if (!term || quotient.size() == maxTerms)
       return std::nullopt;
     rest = addScaled(*rest, *divisor, {term->symbols, -term->coefficient});
     if (!rest)
@@ -291,7 +289,7 @@ static void printTerm(llvm::raw_ostream &os, const Term &term, bool isFirst) {
     os << '-';
   else if (!isFirst)
     os << '+';
-  uint64_t magnitude = isNegative ? 0 - uint64_t(term.coefficient) : uint64_t(term.coefficient);
+  auto magnitude = uint64_t(isNegative ? -term.coefficient : term.coefficient);
   if (term.symbols.empty()) {
     os << magnitude;
     return;
@@ -378,9 +376,14 @@ std::optional<Dim> Dim::parse(llvm::StringRef text) {
 
 Dim numElements(llvm::ArrayRef<Dim> shape) {
   Dim product = 1;
-  for (const Dim &dim : shape)
+  bool isEmpty = false, overflows = false;
+  for (const Dim &dim : shape) {
     product = product * dim;
-  return product;
+    isEmpty |= dim.isConstant(0);
+    overflows |= dim.isOverflow();
+  }
+  // Whether the other sizes of an empty shape overflow must not depend on where the 0 stands.
+  return isEmpty && !overflows ? Dim(0) : product;
 }
 
 Dims contiguousStrides(llvm::ArrayRef<Dim> shape) {

@@ -78,11 +78,17 @@ static llvm::Error checkViews(const OpSpec &spec) {
   return llvm::Error::success();
 }
 
+static bool isRenamed(const OpSpec &spec, unsigned operand) {
+  bool hasResult = !spec.results.empty() || spec.variadicResults;
+  return (spec.allResultsViewFirst && operand == 0 && hasResult) ||
+         llvm::any_of(spec.views, [&](ViewEffect view) { return view.operand == operand; });
+}
+
 static llvm::Error checkWrites(const OpSpec &spec) {
   for (unsigned operand : spec.writes) {
     if (!hasOperand(spec, operand))
       return specError(spec, "writes operand #" + llvm::Twine(operand) + ", which does not exist");
-    if (llvm::none_of(spec.views, [&](ViewEffect view) { return view.operand == operand; }))
+    if (!isRenamed(spec, operand))
       return specError(spec,
                        "writes operand #" + llvm::Twine(operand) + " but no result renames it");
   }

@@ -128,7 +128,7 @@ public:
 
 private:
   friend class detail::Polynomial;
-  explicit Dim(const detail::Polynomial *polynomial) : polynomial_(polynomial) { retain(); }
+  explicit Dim(const detail::Polynomial &polynomial) : polynomial_(&polynomial) { retain(); }
 
   // What is left when not both operands are constants or the result overflows.
   static Dim addSlow(const Dim &a, const Dim &b);
@@ -152,7 +152,7 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Dim &dim) {
 
 using Dims = llvm::SmallVector<Dim, 4>;
 
-/// Product of all dimensions; 1 for none.
+/// Product of all dimensions; 1 for none; 0 if one is 0, however large the others.
 Dim numElements(llvm::ArrayRef<Dim> shape);
 /// Row-major strides in elements. A dimension of size 0 counts as 1, as in PyTorch.
 Dims contiguousStrides(llvm::ArrayRef<Dim> shape);

@@ -132,8 +132,8 @@ struct OpSpec {
   VerifyFn verify; ///< may be null
 
   // Effects. By default every operand is read and results are fresh.
-  std::vector<unsigned>
-      writes; ///< operands written in place; each needs a result in `views` that renames it
+  /// Operands written in place. Each needs a result that renames it: one that views it.
+  std::vector<unsigned> writes;
   std::vector<ViewEffect> views;         ///< results that name an operand's storage
   bool allResultsViewFirst = false;      ///< every result is a view of operand 0 (split, unbind)
   bool readsOperands = true;             ///< false for views: they look at no data
