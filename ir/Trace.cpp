@@ -209,11 +209,16 @@ OpId Trace::createOp(OpInit init) {
   for (size_t i = 0; i < init.resultTypes.size(); ++i)
     addResult(id, init.resultTypes[i],
               i < init.resultNames.size() ? init.resultNames[i] : llvm::StringRef());
-  for (unsigned i = 0; i < init.numBodies; ++i) {
-    op->bodies_.push_back(BodyId(bodies_.size()));
-    bodies_.emplace_back().parent = id;
-  }
+  for (unsigned i = 0; i < init.numBodies; ++i)
+    addBody(id);
   return id;
+}
+
+BodyId Trace::addBody(OpId op) {
+  BodyId body(bodies_.size());
+  ops_[op.index()]->bodies_.push_back(body);
+  bodies_.emplace_back().parent = op;
+  return body;
 }
 
 void Trace::append(BodyId body, OpId op) {
@@ -358,9 +363,9 @@ const Type *Trace::internType(const Type &type) {
 }
 
 const OpSpec *Trace::opaqueSpec(llvm::StringRef name) {
-  for (const std::unique_ptr<OpSpec> &spec : opaqueSpecs_)
-    if (spec->name == name)
-      return spec.get();
+  const OpSpec *&known = opaqueSpecsByName_[name];
+  if (known)
+    return known;
   auto spec = std::make_unique<OpSpec>();
   spec->name = name.str();
   spec->summary = "an op that the registry does not know";
@@ -369,8 +374,9 @@ const OpSpec *Trace::opaqueSpec(llvm::StringRef name) {
   spec->unknownAttributes = true;
   spec->opaque = true;
   spec->resources = {{ResourceKind::Unknown, "", true}};
+  known = spec.get();
   opaqueSpecs_.push_back(std::move(spec));
-  return opaqueSpecs_.back().get();
+  return known;
 }
 
 Location rondo::locationOf(const Trace &trace, OpId op) {

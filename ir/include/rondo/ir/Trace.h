@@ -251,6 +251,9 @@ public:
   ValueId addResult(OpId op, const Type &type, llvm::StringRef name = {},
                     ValueTags tags = ValueTags::None);
 
+  /// Appends an empty body to an op; for readers, which meet the bodies after they made the op.
+  BodyId addBody(OpId op);
+
   /// Every use of a key in `body` and the bodies nested in it becomes a use of its value. Linear.
   void replaceUses(BodyId body, const llvm::DenseMap<ValueId, ValueId> &replacements);
 
@@ -311,6 +314,7 @@ private:
   std::deque<Location> locations_;
   std::vector<CaptureDomainRef> domains_;
   std::vector<std::unique_ptr<OpSpec>> opaqueSpecs_;
+  llvm::StringMap<const OpSpec *> opaqueSpecsByName_;
   llvm::DenseMap<ValueId, llvm::StringRef> valuePaths_;
   llvm::SmallVector<SavedId, 0> savedReturns_, savedArguments_;
 };
