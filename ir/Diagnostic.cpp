@@ -5,6 +5,8 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <system_error>
+
 namespace rondo {
 
 std::string Location::str() const {
@@ -130,7 +132,7 @@ void DiagnosticError::log(llvm::raw_ostream &os) const {
 }
 
 std::error_code DiagnosticError::convertToErrorCode() const {
-  return llvm::inconvertibleErrorCode();
+  return std::make_error_code(std::errc::invalid_argument);
 }
 
 llvm::Error makeError(Location location, const llvm::Twine &message) {

@@ -96,6 +96,7 @@ public:
       : diagnostics_(std::move(diagnostics)) {}
   const std::vector<Diagnostic> &diagnostics() const { return diagnostics_; }
   void log(llvm::raw_ostream &os) const override;
+  /// `std::errc::invalid_argument`.
   std::error_code convertToErrorCode() const override;
 
 private:
