@@ -18,10 +18,11 @@ namespace rondo {
 /// form as it was; debug builds check that.
 enum class PassResult : uint8_t { Unchanged, Changed };
 
-/// What must hold before a pass, and what holds after it.
+/// What must hold before a pass, and what holds after it. The PassManager updates the properties of
+/// the traces by what `sets` and `clears` say; a pass does not touch them.
 struct PassProperties {
-  TraceProperties requires_ = TraceProperties::None;
-  TraceProperties forbids = TraceProperties::None;
+  TraceProperties requires_ = TraceProperties::None; ///< of both traces
+  TraceProperties forbids = TraceProperties::None;   ///< in either trace
   TraceProperties sets = TraceProperties::None;
   TraceProperties clears = TraceProperties::None;
 };
@@ -36,14 +37,16 @@ public:
   virtual llvm::StringRef name() const = 0;
   virtual PassProperties properties() const { return {}; }
   /// Options as they would be written in a pipeline (`partition=dataflow min-ops=4`), defaults left
-  /// out.
+  /// out. Values that are free text go through quotePipelineValue.
   virtual std::string optionsText() const { return {}; }
-  /// Runs on `pair`. Warnings and remarks go to `diagnostics`. On an error the pair may be in any
-  /// state: the PassManager gives it back to nobody.
+  /// Runs on `pair`. Warnings and remarks go to `diagnostics`; an error there fails the pass like
+  /// one that is returned. On an error the pair may be in any state: the PassManager gives it back
+  /// to nobody.
   virtual llvm::Expected<PassResult> run(TracePair &pair, DiagnosticList &diagnostics) = 0;
 };
 
-/// A pass on one trace at a time: the forward, then the backward.
+/// A pass on one trace at a time: the forward, then the backward if there is one. An error on the
+/// forward ends it.
 class TracePass : public Pass {
 public:
   llvm::Expected<PassResult> run(TracePair &pair, DiagnosticList &diagnostics) final;
@@ -63,5 +66,8 @@ public:
 protected:
   virtual llvm::Expected<PassResult> runOnPair(TracePair &pair, DiagnosticList &diagnostics) = 0;
 };
+
+/// `text` as a value in a pipeline: as it is where it may stand bare, else in quotes.
+std::string quotePipelineValue(llvm::StringRef text);
 
 } // namespace rondo

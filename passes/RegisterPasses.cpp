@@ -1,0 +1,159 @@
+//===- RegisterPasses.cpp - The passes that come with Rondo, by name --------===//
+//
+// The one table of names, summaries and options. `rondo-opt --list-passes` prints it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "rondo/passes/CUDAGraphTransform.h"
+#include "rondo/passes/PassRegistry.h"
+#include "rondo/passes/Passes.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace rondo;
+
+using MadePass = llvm::Expected<std::unique_ptr<Pass>>;
+
+static PassInfo withoutOptions(llvm::StringRef name, llvm::StringRef summary,
+                               std::unique_ptr<Pass> (*create)()) {
+  return {name.str(), summary.str(), {}, [create](const PassOptions &) -> MadePass {
+            return create();
+          }};
+}
+
+//===----------------------------------------------------------------------===//
+// specialise
+//===----------------------------------------------------------------------===//
+
+static MadePass makeSpecialise(const PassOptions &options) {
+  SymbolBindings bindings;
+  for (const auto &[symbol, text] : options.values()) {
+    if (!Dim::isSymbolName(symbol))
+      return options.error(symbol, "is not a name that a symbol can have");
+    llvm::Expected<int64_t> value = options.getInt(symbol, 0, 0, INT64_MAX);
+    if (!value)
+      return value.takeError();
+    bindings[symbol] = *value;
+  }
+  return createSpecialisePass(std::move(bindings));
+}
+
+//===----------------------------------------------------------------------===//
+// execution
+//===----------------------------------------------------------------------===//
+
+using Sources = std::vector<const ClaimSource *>;
+
+static MadePass makeExecution(const Sources &sources, const PassOptions &options) {
+  llvm::Expected<std::vector<std::string>> names = options.getList("executors");
+  if (!names)
+    return names.takeError();
+  if (!options.has("executors"))
+    return createExecutionTransform(sources);
+
+  llvm::SmallVector<llvm::StringRef, 4> known;
+  for (const ClaimSource *source : sources)
+    known.push_back(source->name());
+  Sources chosen;
+  for (llvm::StringRef name : *names) {
+    auto it = llvm::find(known, name);
+    if (it == known.end())
+      return options.error("executors",
+                           "names '" + name + "', which is no executor" + didYouMean(name, known));
+    const ClaimSource *source = sources[it - known.begin()];
+    if (llvm::is_contained(chosen, source))
+      return options.error("executors", "names '" + name + "' twice");
+    chosen.push_back(source);
+  }
+  return createExecutionTransform(std::move(chosen));
+}
+
+//===----------------------------------------------------------------------===//
+// cuda-graph
+//===----------------------------------------------------------------------===//
+
+static std::vector<PassOptionInfo> describeGraphOptions() {
+  CUDAGraphOptions defaults;
+  return {
+      {"partition", "consecutive",
+       "'consecutive' keeps program order; 'dataflow' moves ops for as few regions as possible"},
+      {"min-ops", std::to_string(defaults.minOps),
+       "least number of ops that launch something in a region"},
+      {"max-peak-growth", Attribute(defaults.maxPeakGrowth).str(),
+       "how much 'dataflow' may raise the liveness peak, as a fraction"},
+      {"device", "", "the device whose ops are captured; default: the first that is no host"},
+      {"strict", "false", "an op left out for another reason than policy is an error"},
+      {"name", defaults.name, "name of the capture domain in dumps"},
+  };
+}
+
+static llvm::Expected<std::optional<Device>> getDevice(const PassOptions &options) {
+  if (!options.has("device"))
+    return std::nullopt;
+  const std::string &text = options.values().at("device");
+  if (std::optional<Device> device = parseDevice(text))
+    return device;
+  return options.error("device", "is '" + text + "', expected a device such as 'cuda:0' or 'host'");
+}
+
+/// Puts the value into `target`, or the error into `error` unless there is one already.
+template <typename T, typename Target>
+static void take(llvm::Expected<T> value, Target &target, llvm::Error &error) {
+  if (value)
+    target = std::move(*value);
+  else
+    error = llvm::joinErrors(std::move(error), value.takeError());
+}
+
+static MadePass makeCUDAGraph(const PassOptions &text) {
+  CUDAGraphOptions options;
+  std::string partition;
+  int64_t minOps = 0;
+  llvm::Error error = llvm::Error::success();
+  take(text.getChoice("partition", "consecutive", {"consecutive", "dataflow"}), partition, error);
+  take(text.getInt("min-ops", options.minOps, 0, UINT32_MAX), minOps, error);
+  take(text.getNumber("max-peak-growth", options.maxPeakGrowth, 0), options.maxPeakGrowth, error);
+  take(getDevice(text), options.device, error);
+  take(text.getBool("strict", options.strict), options.strict, error);
+  take(text.getString("name", options.name), options.name, error);
+  if (error)
+    return error;
+  options.partition = partition == "dataflow" ? Partition::Dataflow : Partition::Consecutive;
+  options.minOps = minOps;
+  return std::make_unique<CUDAGraphTransform>(std::move(options));
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+llvm::Error rondo::registerPasses(PassRegistry &registry,
+                                  llvm::ArrayRef<const ClaimSource *> sources) {
+  PassInfo specialise{"specialise",
+                      "replaces symbols by the numbers that the options give (B=8 S=128)",
+                      {},
+                      makeSpecialise};
+  specialise.acceptsAnyOption = true;
+  PassInfo infos[] = {
+      withoutOptions("canonicalise", "composes views, removes views and casts that change nothing",
+                     createCanonicalisePass),
+      withoutOptions("dce", "removes ops that nothing needs, the backward's first",
+                     createDeadCodeEliminationPass),
+      withoutOptions("cse", "merges ops that compute the same",
+                     createCommonSubexpressionEliminationPass),
+      std::move(specialise),
+      {"execution",
+       "lets every op be claimed by the first executor that accepts it",
+       {{"executors", "", "names in order of priority, such as 'a+b'; default: all"}},
+       [sources = sources.vec()](const PassOptions &options) {
+         return makeExecution(sources, options);
+       }},
+      {"cuda-graph", "puts ops into regions that are captured once and replayed",
+       describeGraphOptions(), makeCUDAGraph},
+      withoutOptions("del", "ends every name after its last use", createDelPass),
+  };
+  for (PassInfo &info : infos)
+    if (llvm::Error error = registry.registerPass(std::move(info)))
+      return error;
+  return llvm::Error::success();
+}
