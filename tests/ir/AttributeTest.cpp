@@ -258,7 +258,7 @@ TEST(Attribute, EqualityAndHash) {
                             Attribute::List{1},
                             Attribute::List{1.0},
                             Attribute::List{1, 2},
-                            Attribute::List{Attribute::List{1}}};
+                            Attribute::List{Attribute(Attribute::List{1})}};
   for (const Attribute &a : attributes)
     for (const Attribute &b : attributes) {
       EXPECT_EQ(a == b, &a == &b) << a.str() << " and " << b.str();

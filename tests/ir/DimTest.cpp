@@ -328,7 +328,7 @@ TEST(Dim, NumElementsOfEmptyShapes) {
 /// Row-major strides are products of the sizes to the right.
 TEST(Dim, ContiguousStrides) {
   EXPECT_EQ(contiguousStrides({}), Dims());
-  EXPECT_EQ(contiguousStrides({5}), Dims({1}));
+  EXPECT_EQ(contiguousStrides({5}), Dims{1});
   EXPECT_EQ(contiguousStrides({2, 3, 4}), Dims({12, 4, 1}));
   EXPECT_EQ(contiguousStrides({sym("B"), sym("S"), 8}), Dims({sym("S") * 8, 8, 1}));
 }
@@ -336,7 +336,7 @@ TEST(Dim, ContiguousStrides) {
 /// In strides a size of 0 counts as 1, and the leftmost size does not count.
 TEST(Dim, ContiguousStridesOfEmptyShapes) {
   EXPECT_EQ(contiguousStrides({2, 0, 3}), Dims({3, 3, 1}));
-  EXPECT_EQ(contiguousStrides({0}), Dims({1}));
+  EXPECT_EQ(contiguousStrides({0}), Dims{1});
   EXPECT_EQ(contiguousStrides({2, 0}), Dims({1, 1}));
   EXPECT_EQ(contiguousStrides({greatest, 2}), Dims({2, 1}));
   EXPECT_TRUE(contiguousStrides({1, greatest, 2})[0].isOverflow());

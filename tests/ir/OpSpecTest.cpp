@@ -30,7 +30,7 @@ TEST(OpSpec, AttributeKinds) {
       {Attribute::List{true, false}, {AttributeKind::BoolList}},
       {Attribute::List{"a"}, {AttributeKind::StringList}},
       {Attribute::List{1, true}, {}},
-      {Attribute::List{Attribute::List{1}}, {}},
+      {Attribute::List{Attribute(Attribute::List{1})}, {}},
       {Attribute::List{},
        {AttributeKind::IntList, AttributeKind::BoolList, AttributeKind::StringList}},
   };
@@ -142,7 +142,7 @@ TEST_F(OpContextTest, Shorthands) {
   EXPECT_EQ(full.stringAttribute("mode"), "mean");
   EXPECT_EQ(bare.stringAttribute("mode"), "sum");
   EXPECT_EQ(bare.stringAttribute("unknown", "none"), "none");
-  EXPECT_EQ(full.dimsAttribute("dims"), Dims({2}));
+  EXPECT_EQ(full.dimsAttribute("dims"), Dims{2});
   EXPECT_EQ(bare.dimsAttribute("dims"), Dims({0, 1}));
   EXPECT_EQ(bare.dimsAttribute("unknown"), Dims());
 }

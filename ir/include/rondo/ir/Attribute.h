@@ -41,6 +41,8 @@ public:
   Attribute(std::nullptr_t) = delete;
   Attribute(DType value) : storage_(value) {}
   Attribute(Device value) : storage_(value) {}
+  /// A list that is the only element of another is written `List{Attribute(List{1})}`: compilers
+  /// do not agree on what `List{List{1}}` is.
   Attribute(List value) : storage_(std::move(value)) {}
   Attribute(llvm::ArrayRef<Dim> dims) : storage_(List(dims.begin(), dims.end())) {}
   Attribute(llvm::ArrayRef<int64_t> values) : storage_(List(values.begin(), values.end())) {}
