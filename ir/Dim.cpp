@@ -350,6 +350,8 @@ static bool consumeToken(llvm::StringRef &text, char token) {
 }
 
 std::optional<Dim> Dim::parse(llvm::StringRef text) {
+  if (int64_t constant; !text.getAsInteger(10, constant)) // nearly every dimension
+    return Dim(constant);
   Terms terms;
   bool isNegative = consumeToken(text, '-');
   while (true) {

@@ -107,13 +107,13 @@ TEST(DiagnosticList, LimitOfWarnings) {
   EXPECT_EQ(list.diagnostics().back().message, "e");
 }
 
-/// A million errors take no more room than the limit.
+/// A hundred thousand errors take no more room than the limit.
 TEST(DiagnosticList, HostileInput) {
   DiagnosticList list;
-  for (int i = 0; i < 1000000; ++i)
+  for (int i = 0; i < 100000; ++i)
     list.error({}, "again").note({}, "and again");
   EXPECT_EQ(list.diagnostics().size(), 100u);
-  EXPECT_EQ(list.numErrors(), 1000000u);
+  EXPECT_EQ(list.numErrors(), 100000u);
 }
 
 /// A list of limit 0 keeps nothing but still fails.
