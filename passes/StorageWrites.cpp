@@ -1,0 +1,105 @@
+//===- StorageWrites.cpp - When may a storage be written? -----------------===//
+
+#include "StorageWrites.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace rondo;
+
+/// Returns true if `op` can be seen to write nothing without asking for its effects.
+static bool writesNothing(const OpSpec &spec) {
+  return spec.writes.empty() && spec.resources.empty() && !spec.effects &&
+         spec.bodies == BodyKind::None;
+}
+
+StorageWrites::StorageWrites(const Trace &trace, const StorageRoots &roots)
+    : trace_(trace), roots_(roots), flags_(trace.numValues(), 0) {
+  addBody(Trace::topBody());
+}
+
+void StorageWrites::flag(ValueId value, uint8_t flags) {
+  for (ValueId root : roots_.roots(value))
+    flags_[root.index()] |= flags;
+}
+
+bool StorageWrites::hasFlag(ValueId value, Flag flag) const {
+  return llvm::any_of(roots_.roots(value),
+                      [&](ValueId root) { return flags_[root.index()] & flag; });
+}
+
+void StorageWrites::addWrites(const Op &op, uint32_t position,
+                              std::vector<std::pair<ValueId, uint32_t>> &pending) {
+  Effects effects = getEffects(trace_, op.id());
+  if (effects.isUnknown()) {
+    for (ValueId operand : op.operands())
+      if (operand)
+        flag(operand, shared | written);
+    for (ValueId result : op.results())
+      flag(result, shared | written);
+    pending.push_back({ValueId(), position});
+  }
+  for (unsigned i : effects.writes) {
+    flag(op.operand(i), written);
+    for (ValueId root : roots_.roots(op.operand(i)))
+      pending.push_back({root, position});
+  }
+}
+
+static void addPosition(llvm::SmallVectorImpl<uint32_t> &positions, uint32_t position) {
+  if (positions.empty() || positions.back() != position)
+    positions.push_back(position);
+}
+
+void StorageWrites::addBody(BodyId body) {
+  for (ValueId argument : trace_.arguments(body))
+    if (!trace_.type(argument).asScalar())
+      flag(argument, shared);
+
+  std::vector<std::pair<ValueId, uint32_t>> pending; // an invalid root: everything shared
+  llvm::ArrayRef<OpId> order = trace_.ops(body);
+  for (uint32_t position = 0; position < order.size(); ++position) {
+    const Op &op = trace_.op(order[position]);
+    for (BodyId nested : op.bodies())
+      addBody(nested);
+    if (!writesNothing(op.spec()))
+      addWrites(op, position, pending);
+    if (op.spec().terminator)
+      for (ValueId operand : op.operands())
+        if (operand)
+          flag(operand, returned);
+  }
+  // Only now is it known what is shared.
+  for (auto [root, position] : pending) {
+    bool isShared = !root || (flags_[root.index()] & shared);
+    addPosition(isShared ? sharedWrites_[body] : ownWrites_[root], position);
+  }
+}
+
+llvm::ArrayRef<uint32_t> StorageWrites::positions(ValueId root) const {
+  if (flags_[root.index()] & shared) {
+    auto it = sharedWrites_.find(trace_.owner(root));
+    return it == sharedWrites_.end() ? llvm::ArrayRef<uint32_t>() : it->second;
+  }
+  if (!(flags_[root.index()] & written))
+    return {};
+  auto it = ownWrites_.find(root);
+  return it == ownWrites_.end() ? llvm::ArrayRef<uint32_t>() : it->second;
+}
+
+uint32_t StorageWrites::lastWriteBefore(ValueId value, uint32_t position) const {
+  uint32_t last = 0;
+  for (ValueId root : roots_.roots(value)) {
+    llvm::ArrayRef<uint32_t> writes = positions(root);
+    size_t before = llvm::lower_bound(writes, position) - writes.begin();
+    if (before > 0)
+      last = std::max(last, writes[before - 1] + 1);
+  }
+  return last;
+}
+
+bool StorageWrites::isWrittenAfter(ValueId value, uint32_t position) const {
+  return llvm::any_of(roots_.roots(value), [&](ValueId root) {
+    llvm::ArrayRef<uint32_t> writes = positions(root);
+    return !writes.empty() && writes.back() > position;
+  });
+}
