@@ -3,6 +3,7 @@
 #include "CoreOpsTable.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace rondo;
 using Kind = AttributeKind;
@@ -15,7 +16,10 @@ static llvm::Expected<Dim> arangeCount(const Dim &extent, const Dim &step) {
       return expects("attribute 'step' to lead from 'start' to 'end', got " + step.str());
     uint64_t a = length < 0 ? -uint64_t(length) : length;
     uint64_t b = stride < 0 ? -uint64_t(stride) : stride;
-    return Dim(int64_t(a / b + (a % b != 0)));
+    uint64_t count = a / b + (a % b != 0);
+    if (count > uint64_t(std::numeric_limits<int64_t>::max()))
+      return expects("a number of elements that fits 63 bits");
+    return Dim(int64_t(count));
   }
   if (std::optional<Dim> count = Dim::exactQuotient(extent, step))
     return *count;

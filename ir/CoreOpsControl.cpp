@@ -52,13 +52,13 @@ static void addMarkers(OpTable &table) {
                 .terminator()
                 .noLaunch()
                 .noReads()
-                .infer(inferNothing));
+                .infer(inferNothing, DevicePolicy::Any));
   table.add(OpDef(core::delOp, "ends names; a storage dies with its last name")
                 .in("values*:any")
                 .out("")
                 .noLaunch()
                 .noReads()
-                .infer(inferNothing));
+                .infer(inferNothing, DevicePolicy::Any));
 }
 
 void rondo::addControlOps(OpTable &table) {

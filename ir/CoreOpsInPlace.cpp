@@ -91,7 +91,7 @@ void rondo::addInPlaceOps(OpTable &table) {
                 .inPlace()
                 .noReads()
                 .effects(readSource)
-                .infer(inferCopy, DevicePolicy::HostScalars));
+                .infer(inferCopy, DevicePolicy::Any));
   table.add(OpDef("fill_", "x filled with one value: a 0-d tensor, a scalar or `scalar`")
                 .in("x, value?:number")
                 .optional("scalar", Kind::Number)

@@ -41,12 +41,12 @@ public:
   /// `dim`, `start`, `end` and `step`, as `sliceRange` reads them.
   OpDef &sliceAttributes();
 
-  /// `fn` is called with an `Inference &` whose device is resolved, and returns an `llvm::Error`.
+  /// `fn` is called with an `Inference &` that has begun, and returns an `llvm::Error`.
   template <typename Fn> OpDef &infer(Fn fn, DevicePolicy policy = DevicePolicy::Same) {
     spec_.infer = [fn = std::move(fn), policy](const OpContext &op,
                                                llvm::SmallVectorImpl<Type> &results) {
       Inference in(op, results);
-      if (llvm::Error error = in.resolveDevice(policy))
+      if (llvm::Error error = in.begin(policy))
         return error;
       return llvm::Error(fn(in));
     };

@@ -22,26 +22,36 @@ static bool isHostScalarTensor(const Type &type) {
   return tensor && tensor->shape.empty() && tensor->device.isHost();
 }
 
-llvm::Error Inference::resolveDevice(DevicePolicy policy) {
-  const Type *decides = nullptr, *hostScalar = nullptr;
+/// Rejects what no rule below can work with; a type may come unverified from a builder.
+static llvm::Error checkSound(const TensorType &type) {
+  if (type.strides.size() != type.shape.size())
+    return expects("operands of one stride for each dimension, got " + Type(type).str());
+  for (const Dim &size : type.shape)
+    if (size.isConstant() && size.value() < 0)
+      return expects("operands of sizes of at least 0, got " + Type(type).str());
+  return llvm::Error::success();
+}
+
+llvm::Error Inference::begin(DevicePolicy policy) {
+  bool decided = false, hostScalar = false;
   for (unsigned i = 0; i < op.numOperands(); ++i) {
     const Type *operand = op.operand(i);
+    if (const TensorType *type = op.tensor(i))
+      RONDO_TRY(checkSound(*type));
     std::optional<Device> own = operand ? operand->device() : std::nullopt;
     if (!own)
       continue;
     if (policy == DevicePolicy::HostScalars && isHostScalarTensor(*operand)) {
-      hostScalar = operand;
-      continue;
-    }
-    if (!decides) {
-      decides = operand;
+      hostScalar = true;
+    } else if (!decided) {
+      decided = true;
       device = *own;
-    } else if (*own != device) {
+    } else if (*own != device && policy != DevicePolicy::Any) {
       return expects("operands on one device, got " + deviceName(device) + " and " +
                      deviceName(*own));
     }
   }
-  if (decides || hostScalar) // `device` stays the host when all are host scalars
+  if (decided || hostScalar) // `device` stays the host when all are host scalars
     return llvm::Error::success();
   if (const Attribute *attribute = op.attribute("device"))
     if (const Device *given = attribute->asDevice())

@@ -40,6 +40,7 @@ llvm::Error expects(const llvm::Twine &what);
 enum class DevicePolicy : uint8_t {
   Same,        ///< one device
   HostScalars, ///< one device; 0-d host tensors besides
+  Any,         ///< whatever they are; `device` is that of the first
 };
 
 /// One run of an inference hook: the op, the device that its operands agree on, and the results so
@@ -52,8 +53,9 @@ public:
   llvm::SmallVectorImpl<Type> &results;
   Device device;
 
-  /// Sets `device`: that of the operands, or the attribute `device` of an op without any.
-  llvm::Error resolveDevice(DevicePolicy policy);
+  /// Checks that operand types make sense and sets `device`: that of the operands, or the attribute
+  /// `device` of an op without any. Comes before everything else.
+  llvm::Error begin(DevicePolicy policy);
 
   //===--- Operands -------------------------------------------------------===//
 
