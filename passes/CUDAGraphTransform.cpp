@@ -1,8 +1,8 @@
 //===- CUDAGraphTransform.cpp - Cuts traces into capturable regions ---------===//
 //
-// Per trace, forward first: collect (one verdict per op: legality, then the executor's claim, then the policy), plan
-// (RegionPartition.h), rewrite (RegionEdit.h), and record every verdict. Legality is not policy: no subclass can put into
-// a region
+// Per trace, forward first: collect (one verdict per op: legality, then the executor's claim, then
+// the policy), plan (RegionPartition.h), rewrite (RegionEdit.h), and record every verdict. Legality
+// is not policy: no subclass can put into a region
 //
 //   - an op that ends the trace, or a region itself,
 //   - an op whose effects are unknown, or that synchronises with the host,
@@ -81,7 +81,9 @@ std::string CUDAGraphTransform::optionsText() const {
   return text;
 }
 
-FusionVerdict CUDAGraphTransform::canFuse(const FusionQuery &) const { return true; }
+FusionVerdict CUDAGraphTransform::canFuse(const FusionQuery &) const {
+  return true;
+}
 
 InputPolicy CUDAGraphTransform::inputPolicy(const InputQuery &query) const {
   return query.isStatic ? InputPolicy::Static : InputPolicy::Auto;
@@ -90,8 +92,8 @@ InputPolicy CUDAGraphTransform::inputPolicy(const InputQuery &query) const {
 FusionVerdict CUDAGraphTransform::keepRegion(const RegionQuery &query) const {
   if (query.launches >= options_.minOps)
     return true;
-  return deny("the region launches too little (" + std::to_string(query.launches) +
-              ", at least " + std::to_string(options_.minOps) + " wanted)");
+  return deny("the region launches too little (" + std::to_string(query.launches) + ", at least " +
+              std::to_string(options_.minOps) + " wanted)");
 }
 
 //===----------------------------------------------------------------------===//
@@ -147,7 +149,9 @@ static bool computesHostScalar(const Trace &trace, const Op &op) {
 
 static std::optional<Refusal> refuse(const Trace &trace, const Op &op, const Effects &effects,
                                      Device device) {
-  auto illegal = [](llvm::StringRef reason) { return Refusal{FusionDecider::Legality, reason.str()}; };
+  auto illegal = [](llvm::StringRef reason) {
+    return Refusal{FusionDecider::Legality, reason.str()};
+  };
   if (op.spec().terminator)
     return illegal("ends the trace");
   if (op.domain())
@@ -169,21 +173,20 @@ static std::optional<Refusal> refuse(const Trace &trace, const Op &op, const Eff
   return std::nullopt;
 }
 
-/// As `refuse`, for the op and all ops in its bodies.
+/// As `refuse`, for the op and all ops in its bodies; an inner op that is to blame is named.
 static std::optional<Refusal> refuseDeep(const Trace &trace, const Op &op, Effects &effects,
                                          Device device) {
-  getEffects(trace, op.id(), effects);
-  std::optional<Refusal> refusal = refuse(trace, op, effects, device);
+  std::optional<Refusal> refusal;
   for (BodyId body : op.bodies())
     forEachOp(trace, body, [&](const Op &inner) {
-      if (refusal || inner.spec().terminator)
+      if (refusal || inner.spec().terminator || op.domain())
         return;
-      Effects innerEffects;
-      getEffects(trace, inner.id(), innerEffects);
-      if ((refusal = refuse(trace, inner, innerEffects, device)))
+      getEffects(trace, inner.id(), effects);
+      if ((refusal = refuse(trace, inner, effects, device)))
         refusal->reason = "holds '" + inner.name().str() + "', which " + refusal->reason;
     });
-  return refusal;
+  getEffects(trace, op.id(), effects);
+  return refusal ? refusal : refuse(trace, op, effects, device);
 }
 
 /// The first device other than a host that a value of the top body is on; else the host.
@@ -258,8 +261,7 @@ private:
     std::optional<Refusal> refusal = refuseDeep(trace_, op, effects, device_);
     // A region that is there already and the end of the trace are nobody's choice.
     if (op.claim() && !op.domain()) {
-      FusionVerdict verdict =
-          transform_.canFuse({trace_, op, *op.claim(), effects, roots, side_});
+      FusionVerdict verdict = transform_.canFuse({trace_, op, *op.claim(), effects, roots, side_});
       decision.must = verdict.answer() == FusionVerdict::Answer::Must;
       decision.record = {!verdict.isDenied(), FusionDecider::Policy, verdict.reason()};
       if (verdict.isDenied() && verdict.reason().empty())
@@ -272,8 +274,8 @@ private:
       decision.record = {false, refusal->decider, std::move(refusal->reason)};
     }
     if (decision.record.captured)
-      decision.fusionClass = launchesAnything(trace_, op) ? FusionClass::Fusible
-                                                          : FusionClass::FusibleView;
+      decision.fusionClass =
+          launchesAnything(trace_, op) ? FusionClass::Fusible : FusionClass::FusibleView;
     return decision;
   }
 
@@ -292,10 +294,10 @@ private:
     int64_t after = livenessPeak(trace_, plan.order, roots).bytes;
     if (double(after) <= double(before) * (1 + transform_.options().maxPeakGrowth))
       return plan;
-    diagnostics_.warning(
-        Location{"", 0, 0, "@" + trace_.name().str()},
-        "moving ops would raise the liveness peak from " + llvm::Twine(before) + " to " +
-            llvm::Twine(after) + " bytes, beyond max-peak-growth; partitioned in program order");
+    diagnostics_.warning(Location{"", 0, 0, "@" + trace_.name().str()},
+                         "moving ops would raise the liveness peak from " + llvm::Twine(before) +
+                             " to " + llvm::Twine(after) +
+                             " bytes, beyond max-peak-growth; partitioned in program order");
     return partitionConsecutive(trace_, body, classes);
   }
 
@@ -389,7 +391,8 @@ private:
     return next;
   }
 
-  /// Storage that leaves the trace other than by being saved: its address is the caller's to choose.
+  /// Storage that leaves the trace other than by being saved: its address is the caller's to
+  /// choose.
   llvm::DenseSet<ValueId> rootsGivenToUser(const StorageRoots &roots) const {
     llvm::DenseSet<ValueId> given;
     const Op *ret = trace_.terminator();
@@ -446,14 +449,14 @@ private:
   Device device_;
   const llvm::DenseSet<ValueId> &staticArguments_;
   DiagnosticList &diagnostics_;
-  std::vector<Decision> decisions_; // by position in program order
+  std::vector<Decision> decisions_;  // by position in program order
   std::vector<uint32_t> positionOf_; // by op
 };
 
 } // namespace rondo
 
-/// The backward's arguments whose address does not move: saved parameters, buffers, static values, and what a region of the
-/// forward makes.
+/// The backward's arguments whose address does not move: saved parameters, buffers, static values,
+/// and what a region of the forward makes.
 static llvm::DenseSet<ValueId> staticBackwardArguments(const TracePair &pair) {
   llvm::DenseSet<ValueId> arguments;
   StorageRoots roots(pair.forward());

@@ -73,9 +73,9 @@ private:
       const FusionRecord *record = op.fusionRecord();
       if (record && record->captured)
         return;
-      std::string reason =
-          !record ? "no verdict: cuda-graph has not run on it"
-                  : (fusionDeciderName(record->decider) + ": " + record->reason).str();
+      std::string reason = !record
+                               ? "no verdict: cuda-graph has not run on it"
+                               : (fusionDeciderName(record->decider) + ": " + record->reason).str();
       reasons_[reason].push_back(&op);
     });
   }
@@ -130,9 +130,8 @@ private:
     os_ << "  not captured: " << plural(left, "op") << '\n';
     // Most frequent first; ties in order of appearance.
     auto sorted = reasons_.takeVector();
-    llvm::stable_sort(sorted, [](const auto &a, const auto &b) {
-      return a.second.size() > b.second.size();
-    });
+    llvm::stable_sort(
+        sorted, [](const auto &a, const auto &b) { return a.second.size() > b.second.size(); });
     for (auto &[reason, ops] : sorted) {
       os_ << "    " << plural(ops.size(), "op") << ": " << reason << '\n';
       for (const Op *op : llvm::ArrayRef<const Op *>(ops).take_front(options_.maxOpsPerReason))

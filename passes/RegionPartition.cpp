@@ -1,19 +1,21 @@
 //===- RegionPartition.cpp - Which ops form a region? -----------------------===//
 //
-// `Dataflow` places every op in a slot. Slot 2k holds ops outside of regions, slot 2k+1 is region k, and the order of slots
-// is the order of execution; within a slot program order is kept. A dependence from u to v asks for slot(u) <= slot(v), and
-// parity does the rest: after region k (slot 2k+1) the next slot outside is 2k+2. Views fit any slot.
+// `Dataflow` places every op in a slot. Slot 2k holds ops outside of regions, slot 2k+1 is region
+// k, and the order of slots is the order of execution; within a slot program order is kept. A
+// dependence from u to v asks for slot(u) <= slot(v), and parity does the rest: after region k
+// (slot 2k+1) the next slot outside is 2k+2. Views fit any slot.
 //
 //   %a = exp(%x)       fusible     slot 1
 //   %i = item(%n)      outside     slot 0 .. 2
 //   %b = relu(%a)      fusible     slot 1           [exp, relu] item [add]
 //   %c = add(%b, %i)   fusible     slot 3
 //
-// The earliest slots (one forward sweep) give the least number of regions: a region more is opened only where a path of
-// dependences leaves region k and comes back. The latest slots with that number (one backward sweep) bound how far an op may
-// be delayed. A last forward sweep keeps each op in the slot that program order has reached, unless its latest slot is
-// earlier: an op is hoisted only when a later op with no other choice forces it, so that chains of recomputation stay next to
-// their use and the liveness peak near that of program order.
+// The earliest slots (one forward sweep) give the least number of regions: a region more is opened
+// only where a path of dependences leaves region k and comes back. The latest slots with that
+// number (one backward sweep) bound how far an op may be delayed. A last forward sweep keeps each
+// op in the slot that program order has reached, unless its latest slot is earlier: an op is
+// hoisted only when a later op with no other choice forces it, so that chains of recomputation stay
+// next to their use and the liveness peak near that of program order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -211,7 +213,8 @@ private:
         .slice(firstEdge_[position], firstEdge_[position + 1] - firstEdge_[position]);
   }
 
-  /// Gives every op `choose(position, least slot that its dependences allow, slot reached so far)`, rounded up.
+  /// Gives every op `choose(position, least slot that its dependences allow, slot reached so far)`,
+  /// rounded up.
   template <typename Choose> std::vector<Slot> sweepForward(Choose choose) const {
     std::vector<Slot> slots(classes_.size());
     Slot reached = 0, barrier = 0;

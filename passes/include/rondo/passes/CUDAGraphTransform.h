@@ -141,8 +141,9 @@ public:
   std::string optionsText() const override;
 
 protected:
-  /// Policy. May this op go into a region? Pure: same query, same answer; asked once per op that is
-  /// legal in a region, in program order, forward before backward.
+  /// Policy. May this op go into a region? Pure: same query, same answer; asked once per claimed op,
+  /// in program order, forward before backward. An op that is not legal in a region stays out
+  /// whatever the answer; `must` makes that an error.
   virtual FusionVerdict canFuse(const FusionQuery &query) const;
   /// Policy. A hint: is this region input's address the same on every call? Default: `Static` where
   /// the transform knows it to be, else `Auto`.
