@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "JSONCursor.h"
+#include "SourceText.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -208,31 +209,15 @@ private:
 
 //===--- Syntax errors ----------------------------------------------------===//
 
-/// The line that holds `offset` and, under it, a caret; a long line is cut to what is around it.
-static std::string makeSnippet(llvm::StringRef text, size_t lineStart, size_t offset) {
-  constexpr size_t before = 60, after = 30;
-  size_t lineEnd = std::min(text.find('\n', lineStart), text.size());
-  size_t from = offset - lineStart > before ? offset - before : lineStart;
-  size_t to = std::min(lineEnd, offset + after);
-  std::string snippet;
-  for (char c : text.slice(from, std::max(to, from)))
-    snippet += c >= 0x20 && c < 0x7f ? c : c == '\t' ? ' ' : '?';
-  snippet += '\n';
-  snippet.append(offset - from, ' ');
-  snippet += '^';
-  return snippet;
-}
-
 static void syntaxError(llvm::StringRef text, llvm::StringRef file, size_t offset,
                         const llvm::Twine &message, DiagnosticList &diagnostics) {
   offset = std::min(offset, text.size());
   llvm::StringRef before = text.take_front(offset);
   size_t lineStart = before.rfind('\n') + 1; // npos + 1 is 0
-  Location location;
-  location.file = file.str();
-  location.line = uint32_t(before.count('\n') + 1);
-  location.column = uint32_t(offset - lineStart + 1);
-  diagnostics.error(location, message).snippet = makeSnippet(text, lineStart, offset);
+  SourceText source(text, file);
+  Location location =
+      source.location(uint32_t(before.count('\n') + 1), uint32_t(offset - lineStart + 1));
+  source.addSnippets(diagnostics.error(location, message));
 }
 
 /// nlohmann's message without the position, which the location gives, and the bytes read, which the
@@ -368,11 +353,6 @@ std::string rondo::quoteForMessage(llvm::StringRef text) {
   return quoted + (text.size() > limit ? "...'" : "'");
 }
 
-/// didYouMean, which takes time quadratic in the length of the names, for names of sane length.
-static std::string suggestion(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates) {
-  return name.size() <= 100 ? didYouMean(name, candidates) : std::string();
-}
-
 const JSONCursor::Node &JSONCursor::node() const {
   return block_ ? block_->nodes[index_] : storage_->root;
 }
@@ -487,7 +467,7 @@ std::optional<size_t> JSONCursor::expectWord(llvm::StringRef what,
     if (*value == words[i])
       return i;
   }
-  error("expected " + what + ", got " + quoteForMessage(*value) + suggestion(*value, words));
+  error("expected " + what + ", got " + quoteForMessage(*value) + didYouMean(*value, words));
   return std::nullopt;
 }
 
@@ -509,7 +489,7 @@ bool JSONCursor::expectObject(llvm::ArrayRef<llvm::StringRef> keys) const {
   for (JSONCursor member : elements()) {
     llvm::StringRef key = member.key();
     if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      member.error("unknown key " + quoteForMessage(key) + suggestion(key, keys));
+      member.error("unknown key " + quoteForMessage(key) + didYouMean(key, keys));
   }
   return true;
 }

@@ -159,7 +159,7 @@ private:
 class JSONDocument {
 public:
   /// Arrays and objects may be nested this deep; deeper text is an error.
-  static constexpr unsigned maxDepth = 1024;
+  static constexpr unsigned maxDepth = 1280;
 
   /// `diagnostics` must outlive the document: cursors report there. Nothing if the text is no JSON
   /// (RFC 8259; a byte order mark is skipped), with one error located by line and column. Keys

@@ -198,11 +198,11 @@ TEST_F(JSONCursorTest, Depth) {
   EXPECT_TRUE(parse("[\"\\\"" + std::string(2 * limit, '[') + "\"]"));
   EXPECT_EQ(messages(), "");
   EXPECT_THAT(errorOf(std::string(1 << 20, '[')),
-              HasSubstr("t.json:1:1025: error: nested deeper than 1024 arrays and objects"));
+              HasSubstr("t.json:1:1281: error: nested deeper than 1280 arrays and objects"));
   std::string objects;
   for (unsigned i = 0; i <= limit; ++i)
     objects += "{\"a\":";
-  EXPECT_THAT(errorOf(objects), HasSubstr("t.json:1:5121: error: nested deeper than 1024"));
+  EXPECT_THAT(errorOf(objects), HasSubstr("t.json:1:6401: error: nested deeper than 1280"));
 }
 
 // A long line is cut to what is around the fault, and the caret is still under it.
