@@ -19,7 +19,7 @@
 using namespace rondo;
 
 GroupOrder::GroupOrder(const Trace &trace, BodyId body, const StorageRoots &roots)
-    : ops_(trace.ops(body)) {
+    : ops_(trace.ops(body).vec()) {
   size_t size = ops_.size();
   isBarrier_.assign(size, false);
   group_.assign(size, noGroup);

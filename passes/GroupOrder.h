@@ -15,7 +15,7 @@
 namespace rondo {
 
 /// An order of the ops of one body in which groups stand together. Starts as program order; the
-/// body itself is not changed. Borrows the trace, whose body must stay as it is.
+/// body itself is not changed. Keeps no reference to the trace.
 class GroupOrder {
 public:
   GroupOrder(const Trace &trace, BodyId body, const StorageRoots &roots);
@@ -45,7 +45,7 @@ private:
 
   static constexpr unsigned noGroup = ~0u;
 
-  llvm::ArrayRef<OpId> ops_;
+  std::vector<OpId> ops_;
   llvm::DenseMap<OpId, Node> nodes_;
   std::vector<uint32_t> firstEdge_; ///< where the predecessors of a node begin
   std::vector<Node> predecessors_;
