@@ -71,6 +71,8 @@ std::string CUDAGraphTransform::optionsText() const {
   }
   if (options_.device)
     os << separator << "device=" << deviceName(*options_.device);
+  if (!options_.deny.empty())
+    os << separator << "deny=" << llvm::join(options_.deny, "+");
   if (options_.strict)
     os << separator << "strict=true";
   if (options_.name != defaults.name) {
@@ -81,7 +83,9 @@ std::string CUDAGraphTransform::optionsText() const {
   return text;
 }
 
-FusionVerdict CUDAGraphTransform::canFuse(const FusionQuery &) const {
+FusionVerdict CUDAGraphTransform::canFuse(const FusionQuery &query) const {
+  if (llvm::is_contained(options_.deny, query.op.name()))
+    return rondo::deny("named by the option 'deny'");
   return true;
 }
 

@@ -82,6 +82,7 @@ static std::vector<PassOptionInfo> describeGraphOptions() {
       {"max-peak-growth", Attribute(defaults.maxPeakGrowth).str(),
        "how much 'dataflow' may raise the liveness peak, as a fraction"},
       {"device", "", "the device whose ops are captured; default: the first that is no host"},
+      {"deny", "", "names of ops to leave out, such as 'embedding+softmax'"},
       {"strict", "false", "an op left out for another reason than policy is an error"},
       {"name", defaults.name, "name of the capture domain in dumps"},
   };
@@ -114,6 +115,8 @@ static MadePass makeCUDAGraph(const PassOptions &text) {
   take(text.getInt("min-ops", options.minOps, 0, UINT32_MAX), minOps, error);
   take(text.getNumber("max-peak-growth", options.maxPeakGrowth, 0), options.maxPeakGrowth, error);
   take(getDevice(text), options.device, error);
+  if (text.has("deny"))
+    take(text.getList("deny"), options.deny, error);
   take(text.getBool("strict", options.strict), options.strict, error);
   take(text.getString("name", options.name), options.name, error);
   if (error)

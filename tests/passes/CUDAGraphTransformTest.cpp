@@ -453,6 +453,16 @@ TEST_F(CUDAGraphTransformTest, DenialsPartTheRun) {
   EXPECT_EQ(verdict(pair->forward(), "cos"), "no policy: canFuse said no");
 }
 
+// The option `deny` leaves ops out by name; others are not touched.
+TEST_F(CUDAGraphTransformTest, DenyByName) {
+  CUDAGraphOptions options = minOps(1);
+  options.deny = {"relu"};
+  auto pair = run(chain, options);
+  ASSERT_TRUE(pair) << error;
+  EXPECT_THAT(regions(pair->forward()), ElementsAre("exp", "sin cos"));
+  EXPECT_EQ(verdict(pair->forward(), "relu"), "no policy: named by the option 'deny'");
+}
+
 // `must` on an op that is not legal in a region is an error that names the op.
 TEST_F(CUDAGraphTransformTest, MustOnAnIllegalOpIsAnError) {
   auto transform = std::make_unique<TestTransform>();

@@ -119,6 +119,8 @@ struct CUDAGraphOptions {
   /// The device whose ops are captured. Default: the first device other than a host in the trace,
   /// else the host.
   std::optional<Device> device;
+  /// Names of ops that the default `canFuse` denies: to find out which op a graph suffers from.
+  std::vector<std::string> deny;
   /// Any op that is left out of a region for another reason than policy is an error.
   bool strict = false;
   /// Names the capture domain in dumps.
