@@ -41,6 +41,11 @@ function(rondo_configure_target target)
     CXX_EXTENSIONS OFF
     POSITION_INDEPENDENT_CODE ON)
   target_compile_options(${target} PRIVATE -Wall -Wextra)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ 12 is wrong about these when it optimises: the first in llvm::SmallDenseMap, the second in
+    # std::string's operator+.
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-restrict)
+  endif()
   if(RONDO_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
