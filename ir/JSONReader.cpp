@@ -39,6 +39,9 @@ public:
   const Definition *define(JSONCursor name, ValueId value);
   /// The same in the enclosing bodies, from the inside outwards.
   const Definition *findOutside(JSONCursor name) const;
+  /// The name of some value was lost to an error: nothing can be said of uses that are not found.
+  bool isIncomplete = false;
+
   /// The name nearest to `name` among those defined last, for a message.
   std::string suggestion(JSONCursor name) const;
 
@@ -90,7 +93,7 @@ private:
   void readBodies(JSONCursor cursor, OpId op, const Scope &scope, unsigned depth);
 
   Type readValueType(JSONCursor cursor);
-  llvm::StringRef readValueName(JSONCursor cursor);
+  llvm::StringRef readValueName(JSONCursor cursor, Scope &scope);
   ValueTags readTags(JSONCursor cursor);
   void define(JSONCursor cursor, ValueId value, Scope &scope);
   void readDetails(JSONCursor cursor, ValueId value, Scope &scope);
@@ -166,22 +169,20 @@ Type TraceReader::readValueType(JSONCursor cursor) {
 }
 
 /// Empty for a value that has a number instead.
-llvm::StringRef TraceReader::readValueName(JSONCursor cursor) {
+llvm::StringRef TraceReader::readValueName(JSONCursor cursor, Scope &scope) {
   std::optional<JSONCursor> member = cursor.require("name");
-  if (!member)
+  std::optional<llvm::StringRef> name = member ? member->asString() : std::nullopt;
+  bool isNumber = member && member->kind() == JSONKind::Int;
+  if (isNumber && member->expectUnsigned(Scope::maxNumber))
     return {};
-  if (member->kind() == JSONKind::Int) {
-    member->expectUnsigned(Scope::maxNumber);
-    return {};
-  }
-  std::optional<llvm::StringRef> name = member->asString();
-  if (!name)
+  if (name && Trace::isValueName(*name))
+    return *name;
+  scope.isIncomplete = true;
+  if (name)
+    member->error("malformed value name " + quoteForMessage(*name));
+  else if (member && !isNumber)
     member->error("expected a name, or a number for an unnamed value, got " +
                   jsonKindName(member->kind()));
-  else if (!Trace::isValueName(*name))
-    member->error("malformed value name " + quoteForMessage(*name));
-  else
-    return *name;
   return {};
 }
 
@@ -235,11 +236,13 @@ void TraceReader::readDetails(JSONCursor cursor, ValueId value, Scope &scope) {
 }
 
 void TraceReader::readArgument(JSONCursor cursor, BodyId body, Scope &scope) {
-  if (!cursor.expectObject({"name", "type", "tags", "path", "saved"}))
+  if (!cursor.expectObject({"name", "type", "tags", "path", "saved"})) {
+    scope.isIncomplete = true;
     return;
+  }
   unsigned index = trace_.arguments(body).size();
   Type type = readValueType(cursor);
-  ValueId value = trace_.addArgument(body, type, readValueName(cursor));
+  ValueId value = trace_.addArgument(body, type, readValueName(cursor, scope));
   readDetails(cursor, value, scope);
   std::optional<JSONCursor> saved = cursor.find("saved");
   if (!saved)
@@ -252,13 +255,17 @@ void TraceReader::readArgument(JSONCursor cursor, BodyId body, Scope &scope) {
 
 void TraceReader::readResults(JSONCursor cursor, OpId op, Scope &scope) {
   std::optional<JSONCursor> results = cursor.require("results");
-  if (!results || !results->expectArray())
+  if (!results || !results->expectArray()) {
+    scope.isIncomplete = true;
     return;
+  }
   for (JSONCursor result : results->elements()) {
-    if (!result.expectObject({"name", "type", "tags", "path"}))
+    if (!result.expectObject({"name", "type", "tags", "path"})) {
+      scope.isIncomplete = true;
       continue;
+    }
     Type type = readValueType(result);
-    readDetails(result, trace_.addResult(op, type, readValueName(result)), scope);
+    readDetails(result, trace_.addResult(op, type, readValueName(result, scope)), scope);
   }
 }
 
@@ -419,8 +426,10 @@ void TraceReader::readBodies(JSONCursor cursor, OpId op, const Scope &scope, uns
 
 void TraceReader::readOp(JSONCursor cursor, BodyId body, Scope &scope, unsigned depth) {
   if (!cursor.expectObject({"op", "operands", "attributes", "results", "module", "location",
-                            "claim", "fusion", "domain", "bodies"}))
+                            "claim", "fusion", "domain", "bodies"})) {
+    scope.isIncomplete = true;
     return;
+  }
   OpInit init;
   init.spec = readSpec(cursor);
   bool mayBeSaved = side_ == Side::Forward && body == Trace::topBody() && init.spec->terminator;
@@ -448,7 +457,7 @@ void TraceReader::reportUnresolved(llvm::ArrayRef<JSONCursor> uses, const Scope 
     else if (const Scope::Definition *outer = scope.findOutside(use))
       use.error("value " + value + " is not visible here: a body sees its arguments only")
           .note(outer->where.location(), "defined outside of the body here");
-    else
+    else if (!scope.isIncomplete)
       use.error("use of undefined value " + value + scope.suggestion(use));
   }
 }
@@ -460,6 +469,8 @@ void TraceReader::readBody(JSONCursor cursor, BodyId body, const Scope *parent, 
   if (arguments && arguments->expectArray()) {
     for (JSONCursor argument : arguments->elements())
       readArgument(argument, body, scope);
+  } else {
+    scope.isIncomplete = true;
   }
   std::optional<JSONCursor> ops = cursor.require("ops");
   if (ops && ops->expectArray()) {
@@ -560,16 +571,26 @@ static std::optional<TracePair> readPair(JSONCursor root, Context &context) {
   return pair;
 }
 
+/// What was found while reading, which stops at ops once the list is full.
+static llvm::Error takeReadErrors(DiagnosticList &diagnostics) {
+  bool isCutShort = diagnostics.isFull();
+  std::vector<Diagnostic> errors = diagnostics.take();
+  if (isCutShort)
+    errors.emplace_back().message = "too many errors: the rest of the file was not read";
+  return llvm::make_error<DiagnosticError>(std::move(errors));
+}
+
 llvm::Expected<TracePair> rondo::readJSON(llvm::StringRef text, llvm::StringRef file,
                                           const OpRegistry &registry) {
   DiagnosticList diagnostics;
   std::optional<JSONDocument> document = JSONDocument::parse(text, file, diagnostics);
   if (!document)
-    return diagnostics.takeError();
+    return takeReadErrors(diagnostics);
   Context context{registry, diagnostics, JSONLiterals(registry), {}};
   std::optional<TracePair> pair = readPair(document->root(), context);
-  if (!diagnostics.hasErrors())
-    verify(*pair, diagnostics);
+  if (diagnostics.hasErrors())
+    return takeReadErrors(diagnostics);
+  verify(*pair, diagnostics);
   if (diagnostics.hasErrors())
     return diagnostics.takeError();
   return std::move(*pair);
