@@ -21,7 +21,8 @@ static llvm::Expected<Dim> arangeCount(const Dim &extent, const Dim &step) {
       return expects("a number of elements that fits 63 bits");
     return Dim(int64_t(count));
   }
-  if (std::optional<Dim> count = Dim::exactQuotient(extent, step))
+  std::optional<Dim> count = Dim::exactQuotient(extent, step);
+  if (count && !(count->isConstant() && count->value() < 0))
     return *count;
   return expects("attribute 'step' to divide the symbolic extent " + extent.str() + ", got " +
                  step.str());

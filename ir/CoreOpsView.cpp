@@ -80,8 +80,9 @@ static llvm::Error inferExpand(Inference &in) {
         return in.expectsOperand(0, "to expand to shape " + attribute.str());
     } else if (!isNew) {
       strides[i] = x.strides[i - added];
-    } else if (x.rank() != 0) {
-      strides[i] = shape[i + 1] * strides[i + 1];
+    } else {
+      // As PyTorch's graphs have it: a step over all that x holds.
+      strides[i] = x.rank() == 0 ? Dim(1) : x.shape[0] * x.strides[0];
     }
   }
   return in.view(x, std::move(shape), std::move(strides));
@@ -155,8 +156,9 @@ static llvm::Error inferDiagonal(Inference &in) {
     return expects("attributes 'dim1' and 'dim2' to differ, got " + llvm::Twine(dim1) + " twice");
   Dim rows = x.shape[dim1], columns = x.shape[dim2], length = rows;
   if (rows.isConstant() && columns.isConstant()) {
-    int64_t above = std::max<int64_t>(offset, 0), below = std::max<int64_t>(-(offset + 1), -1) + 1;
-    length = std::max<int64_t>(std::min(rows.value() - below, columns.value() - above), 0);
+    int64_t shift = std::clamp(offset, -rows.value(), columns.value()); // beyond, it is empty
+    int64_t above = std::max<int64_t>(shift, 0), below = std::max<int64_t>(-shift, 0);
+    length = std::min(rows.value() - below, columns.value() - above);
   } else if (offset != 0 || rows != columns) {
     return expects("offset 0 and equal sizes for a diagonal of symbolic sizes, got offset " +
                    llvm::Twine(offset) + " and sizes " + rows.str() + " and " + columns.str());

@@ -281,13 +281,14 @@ llvm::Expected<llvm::SmallVector<bool, 4>> Inference::mask(llvm::StringRef name,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// False when the bytes of a tensor, or its strides if some size is 0, exceed an int64.
-static bool fitsMemory(DType dtype, llvm::ArrayRef<Dim> shape) {
-  Dim bytes = dtypeSize(dtype);
-  for (const Dim &size : shape)
-    if (!size.isConstant() || size.value() > 1)
-      bytes = bytes * size;
-  return !bytes.isOverflow();
+/// Returns true if the bytes of a row-major tensor, and so its strides, fit an int64. Sizes of 0
+/// count as 1, as in strides.
+static bool fitsMemory(const TensorType &type) {
+  if (type.shape.empty())
+    return true;
+  bool isEmpty = type.shape[0].isConstant(0);
+  Dim elements = isEmpty ? type.strides[0] : type.strides[0] * type.shape[0];
+  return !(elements * Dim(dtypeSize(type.dtype))).isOverflow();
 }
 
 static llvm::Error checkRank(size_t rank) {
@@ -299,9 +300,10 @@ static llvm::Error checkRank(size_t rank) {
 
 llvm::Error Inference::fresh(DType dtype, Dims shape) {
   RONDO_TRY(checkRank(shape.size()));
-  if (!fitsMemory(dtype, shape))
-    return expects("a result whose size in bytes fits 63 bits, got shape " + shapeText(shape));
-  results.emplace_back(TensorType(dtype, std::move(shape), device));
+  TensorType type(dtype, std::move(shape), device);
+  if (!fitsMemory(type))
+    return expects("a result whose size in bytes fits 63 bits, got shape " + shapeText(type.shape));
+  results.emplace_back(std::move(type));
   return llvm::Error::success();
 }
 

@@ -122,7 +122,7 @@ static std::vector<Use> dimensionUses() {
        {"f32[3]"},
        {{"shape", List{2, 1, 3}}},
        "-> f32[2, 1, 3; 0, 3, 1]"},
-      {"repeats a 0-d tensor", "expand", {"f32[]"}, {{"shape", List{2, 1}}}, "-> f32[2, 1; 0, 0]"},
+      {"repeats a 0-d tensor", "expand", {"f32[]"}, {{"shape", List{2, 1}}}, "-> f32[2, 1; 0, 1]"},
       {"repeats up to a symbolic size",
        "expand",
        {"f32[1]"},
