@@ -64,11 +64,6 @@ private:
     std::vector<std::string> answers; ///< why not, of each source asked so far
   };
 
-  /// A group that a source claimed, and that is going to be a `fused` op.
-  struct AcceptedGroup {
-    Claim claim;
-  };
-
   struct BodyPlan {
     BodyId body;
     std::optional<GroupOrder> order; ///< made when the first group comes
@@ -142,10 +137,10 @@ private:
     for (BodyPlan &plan : bodies_) {
       if (plan.groupClaims.empty())
         continue;
-      std::vector<RegionRange> ranges;
       std::vector<GroupOrder::Group> groups = plan.order->groups();
-      for (const GroupOrder::Group &group : groups)
-        ranges.push_back(group.range);
+      std::vector<RegionRange> ranges;
+      llvm::transform(groups, std::back_inserter(ranges),
+                      [](const GroupOrder::Group &group) { return group.range; });
       trace_.setOps(plan.body, plan.order->order());
       std::vector<OpId> fused = outlineRegions(trace_, plan.body, ranges, *fusedSpec_);
       for (size_t i = 0; i < fused.size(); ++i)
@@ -193,8 +188,11 @@ private:
       Diagnostic &error =
           diagnostics_.error(locationOf(trace_, unclaimed.op),
                              "no claim source accepts '" + trace_.op(unclaimed.op).name() + "' op");
-      for (size_t i = 0; i < sources_.size(); ++i)
-        error.note({}, "'" + sources_[i]->name() + "' answers: " + unclaimed.answers[i]);
+      for (size_t i = 0; i < sources_.size(); ++i) {
+        const std::string &answer = unclaimed.answers[i];
+        error.note({}, "'" + sources_[i]->name() + "' " +
+                           (answer.empty() ? "gives no reason" : "answers: " + answer));
+      }
       if (sources_.empty())
         error.note({}, "there are no claim sources");
     }

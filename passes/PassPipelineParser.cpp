@@ -36,12 +36,9 @@ public:
 
   llvm::Expected<std::vector<std::unique_ptr<Pass>>> run() {
     skipBlanks();
-    if (!atEnd())
-      while (parsePass() && expectEndOrComma()) {
-        if (atEnd())
-          break;
-        ++offset_;
-      }
+    bool isDone = atEnd();
+    while (!isDone)
+      isDone = !parsePass() || !parseComma();
     if (llvm::Error error = diagnostics_.takeError())
       return error;
     return std::move(passes_);
@@ -99,9 +96,15 @@ private:
     return !diagnostics_.isFull();
   }
 
-  bool expectEndOrComma() {
+  /// Reads the comma before another element. False at the end, or if there is something else.
+  bool parseComma() {
     skipBlanks();
-    return atEnd() || at(',') || fail("expected ',' or the end of the pipeline, got " + here());
+    if (atEnd())
+      return false;
+    if (!at(','))
+      return fail("expected ',' or the end of the pipeline, got " + here());
+    ++offset_;
+    return true;
   }
 
   bool parseOptions(PassText &pass) {

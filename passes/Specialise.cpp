@@ -79,12 +79,13 @@ static llvm::Error checkBindings(const TracePair &pair, const SymbolBindings &bi
   std::vector<llvm::StringRef> symbols = symbolsOf(pair, storage);
   DiagnosticList diagnostics;
   for (auto [symbol, value] : sortedBindings(bindings)) {
-    if (!llvm::is_contained(symbols, symbol))
+    if (!llvm::is_contained(symbols, symbol)) {
       diagnostics
           .error({}, "'" + symbol + "' is no symbol of pair '" + pair.name() + "'" +
                          didYouMean(symbol, symbols))
           .note({}, symbols.empty() ? "it has no symbols"
                                     : "its symbols are " + llvm::join(symbols, ", "));
+    }
     if (value < 0)
       diagnostics.error({}, "symbol '" + symbol + "' stands for a size and cannot be " +
                                 llvm::Twine(value));

@@ -147,6 +147,8 @@ TEST_F(ExecutionTransformTest, UnclaimedOps) {
             "note: 'cublas' answers: it does matmuls only\n"
             "note: 'host' answers: the registry does not know the op");
   EXPECT_THAT(execute({}, chain), HasSubstr("note: there are no claim sources"));
+  TableClaimSource silent("silent", ClaimAnswer::decline(""));
+  EXPECT_THAT(execute({&silent}, chain), HasSubstr("note: 'silent' gives no reason"));
 }
 
 // Dels are placed last: a trace that holds them is refused before anything runs.

@@ -12,6 +12,7 @@
 using namespace rondo;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 namespace {
 
@@ -211,6 +212,32 @@ TEST_F(PassRegistryTest, LongLines) {
   std::string message = read(text + "x!" + text);
   EXPECT_THAT(message, HasSubstr("<pipeline>:1:4002: error: expected ','"));
   EXPECT_LT(message.size(), 1000u);
+}
+
+// A pipeline that is cut off, or changed in one byte, is read or refused with a place.
+TEST_F(PassRegistryTest, DamagedPipelines) {
+  const std::string whole = "dce, cuda-graph{name=\"a\\x41\\n\" min-ops=2},any{x=1}";
+  ASSERT_THAT(read(whole), HasSubstr("min-ops=2"));
+  unsigned numRefused = 0;
+  auto check = [&](llvm::StringRef text) {
+    std::string answer = read(text);
+    bool isRefused = llvm::StringRef(answer).contains("error: ");
+    numRefused += isRefused;
+    if (isRefused) {
+      EXPECT_THAT(answer, StartsWith("<pipeline>:1:")) << text.str();
+    } else {
+      EXPECT_EQ(read(answer), answer) << text.str();
+    }
+  };
+  for (size_t end = 0; end < whole.size(); ++end) {
+    check(llvm::StringRef(whole).take_front(end));
+    for (char c : llvm::StringRef("{}=,\"\\ \0x", 9)) {
+      std::string changed = whole;
+      changed[end] = c;
+      check(changed);
+    }
+  }
+  EXPECT_GT(numRefused, whole.size());
 }
 
 // A hostile pipeline gives a bounded number of errors.
