@@ -26,17 +26,26 @@ std::unique_ptr<Pass> createCommonSubexpressionEliminationPass();
 std::unique_ptr<Pass> createCanonicalisePass();
 
 /// `specialise{B=8 S=128}`: replaces symbols in types and attributes by numbers, throughout the
-/// pair. Errors: a binding for a symbol that does not occur, a negative size, a result that
-/// contradicts an op's inference.
+/// pair; views get the strides that their inference gives for the numbers. Forbids `Claimed`:
+/// claims are for shapes. Errors: a binding for a symbol that does not occur (also because it was
+/// bound before), a negative size, a result that contradicts an op's inference, each as the
+/// verifier locates it.
 std::unique_ptr<Pass> createSpecialisePass(SymbolBindings bindings);
-/// The same as a function.
+/// The same as a function. After an error that a number does not fit, the pair may be in any state.
 llvm::Error specialise(TracePair &pair, const SymbolBindings &bindings);
 
-/// `execution`: sets `Claimed`. Every op is claimed by the first of `sources` (in order of
-/// priority) that accepts it; ops in nested bodies too. A source may claim groups, which become
-/// `fused` ops with one claim. `return` needs no claim. Ops that have a claim already keep it.
+/// `execution`: sets `Claimed`, forbids `HasDels`. Every op is claimed by the first of `sources` (in
+/// order of priority) that accepts it; ops with bodies and the ops in their bodies alike. Ops that
+/// have a claim already keep it; terminators, `del` and `cuda_graph` need none, and neither does an
+/// op inside a region op that is claimed as a whole.
+///
+/// A source may claim groups of ops that no source before it claimed. A group is made consecutive
+/// and becomes a `fused` op with the group's claim, workspace included; its ops get the claim
+/// without the workspace. Groups that overlap an earlier one, that data or effects leave and come
+/// back to, or that are malformed are ignored, and their ops offered one by one.
+///
 /// Errors: one for every unclaimed op, with what each source answered as notes. `sources` must
-/// outlive the pass.
+/// outlive the pass; their names hold no '+'.
 std::unique_ptr<Pass> createExecutionTransform(std::vector<const ClaimSource *> sources);
 
 /// `del`: sets `HasDels`. Puts `del` after the last use of every value, inside bodies too, never of
