@@ -66,8 +66,8 @@ static llvm::Error inferRepeat(Inference &in) {
   const TensorType &x = in.tensor(0);
   RONDO_LET(shape, in.sizes("repeats"));
   if (shape.size() < x.rank())
-    return expects("attribute 'repeats' to hold at least " + llvm::Twine(x.rank()) +
-                   " numbers, got " + shapeText(shape));
+    return expects("attribute \'repeats\' of length " + llvm::Twine(x.rank()) + " or more, got " +
+                   shapeText(shape));
   for (unsigned i = 0; i < x.rank(); ++i) {
     Dim &size = shape[shape.size() - x.rank() + i];
     size = size * x.shape[i];
@@ -95,8 +95,8 @@ static llvm::Error inferPad(Inference &in) {
   const Attribute &attribute = *in.op.attribute("pads");
   std::optional<Dims> pads = attribute.asDims();
   if (!pads || pads->size() % 2 != 0 || pads->size() > 2 * x.rank())
-    return expects("attribute 'pads' to hold two numbers for each of at most " +
-                   llvm::Twine(x.rank()) + " dimensions, got " + attribute.str());
+    return expects("attribute \'pads\' of even length, at most " + llvm::Twine(2 * x.rank()) +
+                   ", got " + attribute.str());
   Dims shape = x.shape;
   for (size_t i = 0; i < pads->size() / 2; ++i) {
     Dim &size = shape[x.rank() - 1 - i];

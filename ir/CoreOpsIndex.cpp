@@ -74,7 +74,8 @@ static llvm::Expected<Dims> indexedShape(const Inference &in, unsigned first) {
   llvm::ArrayRef<Dim> x = in.tensor(0).shape;
   unsigned count = in.op.numOperands() - std::min(first, in.op.numOperands());
   if (count > x.size())
-    return expects("at most " + llvm::Twine(x.size()) + " indices, got " + llvm::Twine(count));
+    return expects("no more indices than dimensions, " + llvm::Twine(x.size()) + ", got " +
+                   llvm::Twine(count));
   Dims indices, rest;
   std::optional<unsigned> position, last;
   bool neighbours = true;

@@ -13,11 +13,12 @@ using C = DTypeClass;
 
 static Dims reduced(llvm::ArrayRef<Dim> shape, const llvm::SmallBitVector &reduce, bool keepdim) {
   Dims result;
-  for (unsigned i = 0; i < shape.size(); ++i)
+  for (unsigned i = 0; i < shape.size(); ++i) {
     if (!reduce[i])
       result.push_back(shape[i]);
     else if (keepdim)
       result.push_back(1);
+  }
   return result;
 }
 

@@ -48,7 +48,7 @@ static llvm::Error inferPermute(Inference &in) {
   const TensorType &x = in.tensor(0);
   RONDO_LET(dims, in.dims("dims", x.rank()));
   if (dims.size() != x.rank())
-    return expects("attribute 'dims' to name all " + llvm::Twine(x.rank()) + " dimensions, got " +
+    return expects("attribute \'dims\' of length " + llvm::Twine(x.rank()) + ", got " +
                    in.op.attribute("dims")->str());
   Dims shape, strides;
   for (unsigned dim : dims) {
@@ -63,7 +63,7 @@ static llvm::Error inferExpand(Inference &in) {
   const Attribute &attribute = *in.op.attribute("shape");
   std::optional<Dims> given = attribute.asDims();
   if (!given || given->size() < x.rank())
-    return expects("attribute 'shape' to hold at least " + llvm::Twine(x.rank()) + " sizes, got " +
+    return expects("attribute \'shape\' of length " + llvm::Twine(x.rank()) + " or more, got " +
                    attribute.str());
   Dims &shape = *given, strides(shape.size(), Dim(0));
   size_t added = shape.size() - x.rank();

@@ -187,7 +187,7 @@ llvm::Expected<Ints> Inference::constantsPerDim(llvm::StringRef name, unsigned c
   if (values->size() == 1)
     values->resize(count, values->front());
   if (values->size() != count)
-    return expectsAttribute(op, name, "to hold " + llvm::Twine(count) + " numbers");
+    return expectsAttribute(op, name, "of length " + llvm::Twine(count));
   return values;
 }
 

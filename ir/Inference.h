@@ -22,12 +22,14 @@
       return tryError;                                                                             \
   } while (false)
 
+// NOLINTBEGIN(bugprone-macro-parentheses): `name` is declared
 /// Declares `name` as the value of an `Expected`, or returns its error from the enclosing function.
 #define RONDO_LET(name, expression)                                                                \
   auto name##OrError = (expression);                                                               \
   if (!name##OrError)                                                                              \
     return name##OrError.takeError();                                                              \
   auto &name = *name##OrError
+// NOLINTEND(bugprone-macro-parentheses)
 
 namespace rondo {
 

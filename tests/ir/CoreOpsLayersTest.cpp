@@ -149,7 +149,7 @@ std::vector<Use> rondo::test::convolutionUses() {
        "convolution",
        {"f32[1, 4, 5]", "f32[5, 4, 1]"},
        geometry({1, 1}, {0}, {1}),
-       "expects attribute 'stride' to hold 1 numbers, got [1, 1]"},
+       "expects attribute 'stride' of length 1, got [1, 1]"},
       {"fits the input",
        "convolution",
        {"f32[1, 4, 2]", "f32[5, 4, 3]"},
