@@ -188,7 +188,7 @@ std::optional<Type> LiteralReader::readTensor(DType dtype) {
     return TensorType(dtype, std::move(shape), std::move(strides), device);
   TensorType type(dtype, std::move(shape), device);
   if (llvm::any_of(type.strides, [](const Dim &stride) { return stride.isOverflow(); })) {
-    fail(begin, "strides of this shape do not fit in 64 bits");
+    fail(begin, "strides of this shape are out of range");
     return std::nullopt;
   }
   return type;

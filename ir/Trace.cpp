@@ -310,8 +310,8 @@ void Trace::setFusionRecord(OpId op, const FusionRecord &record) {
 
 void Trace::setDomain(OpId op, CaptureDomainRef domain) {
   ops_[op.index()]->domain_ = domain.get();
-  if (domain && !llvm::is_contained(domains_, domain))
-    domains_.push_back(std::move(domain));
+  if (domain)
+    domains_.try_emplace(domain.get(), domain);
 }
 
 void Trace::copyAnnotations(OpId to, const Trace &other, OpId from) {

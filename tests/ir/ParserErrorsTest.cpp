@@ -206,7 +206,7 @@ TEST_F(ParserErrorsTest, IntegerOverflow) {
                   "1:5: integer '9223372036854775808' does not fit in 64 bits",
                   "f32[9223372036854775807]");
   expectTypeError("f32[4294967296, 4294967296, 4294967296]",
-                  "1:5: strides of this shape do not fit in 64 bits",
+                  "1:5: strides of this shape are out of range",
                   "f32[4294967296, 4294967296, 4294967296; 1, 1, 1]");
 }
 

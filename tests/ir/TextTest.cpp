@@ -544,9 +544,9 @@ TEST_F(TextTest, TruncationAtEveryByte) {
 TEST_F(TextTest, SingleByteMutations) {
   const std::string text = sample();
   std::mt19937 random(20240607);
-  static constexpr llvm::StringLiteral interesting = "{}()[]<>,:;=+-*@#!^%\"\\/ \n\x00\xFF"
+  static constexpr llvm::StringLiteral interesting = "{}()[]<>,:;=+-*@#!^%\"\\/ \n\xFF"
                                                      "09azS_.$e";
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 4000; ++i) {
     std::string mutated = text;
     size_t at = random() % mutated.size();
     char byte = random() % 2 ? char(random()) : interesting[random() % interesting.size()];

@@ -165,7 +165,8 @@ public:
   const Type &type(ValueId value) const { return *valueData(value).type; }
   /// The tensor type; asserts that the value is a tensor.
   const TensorType &tensorType(ValueId value) const { return *type(value).asTensor(); }
-  /// Without '%'; empty when unnamed. Unique within a body.
+  /// Without '%'; empty when unnamed. Unique within a body. Equal names of one trace have equal
+  /// addresses.
   llvm::StringRef name(ValueId value) const { return valueData(value).name; }
   ValueTags tags(ValueId value) const { return valueData(value).tags; }
   /// Invalid for an argument.
@@ -312,7 +313,7 @@ private:
   std::deque<Claim> claims_;
   std::deque<FusionRecord> fusionRecords_;
   std::deque<Location> locations_;
-  std::vector<CaptureDomainRef> domains_;
+  llvm::DenseMap<const CaptureDomain *, CaptureDomainRef> domains_; // kept alive
   std::vector<std::unique_ptr<OpSpec>> opaqueSpecs_;
   llvm::StringMap<const OpSpec *> opaqueSpecsByName_;
   llvm::DenseMap<ValueId, llvm::StringRef> valuePaths_;
