@@ -65,7 +65,6 @@
 
 #include "VerifierImpl.h"
 
-#include "llvm/ADT/Hashing.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace rondo;
@@ -147,6 +146,10 @@ void Reporter::write(llvm::raw_ostream &os, BodyOf part) const {
   os << " of '" << part.parent->name() << "' op";
 }
 
+void Reporter::write(llvm::raw_ostream &os, Counted part) const {
+  os << part.count << ' ' << part.noun << (part.count == 1 ? "" : "s");
+}
+
 //===----------------------------------------------------------------------===//
 // TraceVerifier
 //===----------------------------------------------------------------------===//
@@ -155,34 +158,44 @@ static constexpr unsigned maxBodyDepth = 256;
 
 namespace {
 
-/// The named values seen so far, by body and name: a hash table of value ids.
+/// The named values seen so far, by body and name: a hash table of value ids. Equal names have
+/// equal addresses, and those of neighbouring values are mostly neighbours, too: runs of addresses
+/// go into runs of slots, for the sake of the cache.
 class NameTable {
 public:
   NameTable(const Trace &trace, llvm::ArrayRef<uint32_t> scopes)
       : trace_(trace), scopes_(scopes),
-        slots_(size_t(llvm::PowerOf2Ceil(2 * uint64_t(trace.numValues()) + 1))) {}
+        slots_(size_t(llvm::PowerOf2Ceil(2 * uint64_t(trace.numValues()) + runLength))) {}
 
   /// Enters `value` unless its scope has one of this name: then returns that one.
   ValueId insert(ValueId value) {
-    llvm::StringRef name = trace_.name(value);
     uint32_t scope = scopes_[value.index()];
-    size_t mask = slots_.size() - 1;
-    size_t slot = size_t(llvm::hash_value(name)) + scope * size_t(0x9E3779B97F4A7C15);
-    for (;; ++slot) {
-      uint32_t &entry = slots_[slot & mask];
-      if (!entry) {
-        entry = value.index() + 1;
+    uint64_t address = reinterpret_cast<uintptr_t>(trace_.name(value).data()) / 32;
+    uint64_t run =
+        (address / runLength + scope * uint64_t(0xD1B54A32D192ED03)) * uint64_t(0x9E3779B97F4A7C15);
+    uint32_t tag = uint32_t(address) ^ scope;
+    for (size_t i = (run >> 32) * runLength + address % runLength;; ++i) {
+      Slot &slot = slots_[i & (slots_.size() - 1)];
+      if (!slot.value) {
+        slot = {value.index() + 1, tag};
         return {};
       }
-      if (scopes_[entry - 1] == scope && trace_.name(ValueId(entry - 1)) == name)
-        return ValueId(entry - 1);
+      ValueId other(slot.value - 1);
+      if (slot.tag == tag && scopes_[other.index()] == scope &&
+          trace_.name(other).data() == trace_.name(value).data())
+        return other;
     }
   }
 
 private:
+  static constexpr unsigned runLength = 16;
+  struct Slot {
+    uint32_t value; ///< index + 1; 0: free
+    uint32_t tag;   ///< differs for most that are not equal
+  };
   const Trace &trace_;
   llvm::ArrayRef<uint32_t> scopes_;
-  std::vector<uint32_t> slots_; ///< value index + 1; 0: free
+  std::vector<Slot> slots_;
 };
 
 /// The sweep over all bodies, from the top one inwards, in program order.
@@ -194,17 +207,17 @@ public:
         isSeen_(trace.numOps()), names_(trace, scopes_) {}
 
   void run() {
-    verifyBody(Trace::topBody(), nullptr);
+    verifyBody(Trace::topBody(), nullptr, BodyId());
     regions_.finish();
   }
 
 private:
-  void verifyBody(BodyId body, const Op *parent);
-  void verifyArguments(BodyId body, const Op *parent);
+  void verifyBody(BodyId body, const Op *parent, BodyId outer);
+  void verifyArguments(BodyId body, const Op *parent, BodyId outer);
   void verifyOp(const Op &op, BodyId body, bool isLast);
   bool resolveOperands(const Op &op, BodyId body);
   bool verifyResultTypes(const Op &op);
-  void verifyBodies(const Op &op);
+  void verifyBodies(const Op &op, BodyId body);
   void defineResults(const Op &op, BodyId body);
   void define(ValueId value, BodyId body, const Op *op);
   void reportUndefined(const Op &op, unsigned operand, BodyId body);
@@ -230,8 +243,9 @@ private:
 
 } // namespace
 
-void TraceVerifier::verifyBody(BodyId body, const Op *parent) {
-  verifyArguments(body, parent);
+/// `outer`: where `parent`, the op that carries `body`, stands.
+void TraceVerifier::verifyBody(BodyId body, const Op *parent, BodyId outer) {
+  verifyArguments(body, parent, outer);
   llvm::ArrayRef<OpId> ops = trace_.ops(body);
   for (size_t i = 0; i < ops.size(); ++i) {
     const Op *op = findOp(trace_, ops[i]);
@@ -254,7 +268,7 @@ void TraceVerifier::verifyBody(BodyId body, const Op *parent) {
     report_.errorInBody(parent, BodyOf{parent, body}, " does not end with a terminator");
 }
 
-void TraceVerifier::verifyArguments(BodyId body, const Op *parent) {
+void TraceVerifier::verifyArguments(BodyId body, const Op *parent, BodyId outer) {
   llvm::ArrayRef<ValueId> arguments = trace_.arguments(body);
   llvm::ArrayRef<ValueId> passed = parent ? passedOperands(*parent) : llvm::ArrayRef<ValueId>();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -264,7 +278,7 @@ void TraceVerifier::verifyArguments(BodyId body, const Op *parent) {
       report_.errorInBody(parent, "argument #", i, " (", Named{argument}, ") of ",
                           BodyOf{parent, body}, " is linked to another place");
     ops_.verifyArgumentType(argument, parent);
-    bool hasOperand = i < passed.size() && isDefined(passed[i], parent->body());
+    bool hasOperand = i < passed.size() && isDefined(passed[i], outer);
     storage_.defineArgument(argument, hasOperand ? passed[i] : ValueId());
     define(argument, body, parent);
   }
@@ -284,7 +298,7 @@ void TraceVerifier::verifyOp(const Op &op, BodyId body, bool isLast) {
   } else {
     bodies_.verifyKind(op, fitsSpec);
     uint32_t before = storage_.now();
-    verifyBodies(op);
+    verifyBodies(op, body);
     bodies_.verifyReturns(op);
     storage_.defineFromBodies(op, before);
   }
@@ -324,7 +338,7 @@ bool TraceVerifier::verifyResultTypes(const Op &op) {
   return isSound;
 }
 
-void TraceVerifier::verifyBodies(const Op &op) {
+void TraceVerifier::verifyBodies(const Op &op, BodyId body) {
   if (depth_ == maxBodyDepth) {
     report_.error(op, "'", op.name(), "' op: bodies are nested more than ", maxBodyDepth, " deep");
     return;
@@ -338,7 +352,7 @@ void TraceVerifier::verifyBodies(const Op &op) {
       continue;
     }
     bodies_.verifyArguments(op, nested);
-    verifyBody(nested, &op);
+    verifyBody(nested, &op, body);
   }
   claimedRegions_ -= isClaimedRegion;
   --depth_;

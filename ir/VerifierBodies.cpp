@@ -5,11 +5,6 @@
 using namespace rondo;
 using namespace rondo::verifier;
 
-/// "1 argument", "2 arguments".
-static std::string counted(size_t count, llvm::StringRef noun) {
-  return (llvm::Twine(count) + " " + noun + (count == 1 ? "" : "s")).str();
-}
-
 static unsigned numBodies(BodyKind kind) {
   switch (kind) {
   case BodyKind::None:
@@ -56,8 +51,8 @@ void BodyVerifier::verifyArguments(const Op &op, BodyId body) {
   if (op.spec().bodies == BodyKind::None)
     return; // verifyKind reports that there are bodies
   if (arguments.size() != passed.size()) {
-    report_.error(op, BodyOf{&op, body}, " has ", counted(arguments.size(), "argument"), " for ",
-                  counted(passed.size(), "operand"));
+    report_.error(op, BodyOf{&op, body}, " has ", Counted{arguments.size(), "argument"}, " for ",
+                  Counted{passed.size(), "operand"});
     return;
   }
   for (unsigned i = 0; i < passed.size(); ++i) {
@@ -94,7 +89,7 @@ void BodyVerifier::verifyReturns(const Op &op) {
         verifyCondition(*ret, 0, "the condition");
       else
         report_.error(*ret, "'", ret->name(), "' op gives ",
-                      counted(ret->operands().size(), "value"),
+                      Counted{ret->operands().size(), "value"},
                       ", expected one: the condition of '", op.name(), "'");
     }
     return;
@@ -109,8 +104,8 @@ void BodyVerifier::verifyReturn(const Op &op, BodyId body, llvm::ArrayRef<ValueI
     return;
   if (ret->operands().size() != targets.size()) {
     Diagnostic *error = report_.error(*ret, "'", ret->name(), "' op gives ",
-                                      counted(ret->operands().size(), "value"), ", but '",
-                                      op.name(), "' op has ", counted(targets.size(), role));
+                                      Counted{ret->operands().size(), "value"}, ", but '",
+                                      op.name(), "' op has ", Counted{targets.size(), role});
     report_.note(error, op, "the op is here");
     return;
   }
@@ -132,8 +127,8 @@ void BodyVerifier::verifyReturn(const Op &op, BodyId body, llvm::ArrayRef<ValueI
 
 void BodyVerifier::verifyLoopResults(const Op &op) {
   if (op.results().size() != op.operands().size()) {
-    report_.error(op, "'", op.name(), "' op has ", counted(op.results().size(), "result"), " for ",
-                  counted(op.operands().size(), "operand"));
+    report_.error(op, "'", op.name(), "' op has ", Counted{op.results().size(), "result"}, " for ",
+                  Counted{op.operands().size(), "operand"});
     return;
   }
   for (unsigned i = 0; i < op.results().size(); ++i) {

@@ -17,6 +17,8 @@
 
 #include "rondo/ir/Trace.h"
 
+#include <array>
+
 namespace rondo::verifier {
 
 /// The op, or null if there is none with this id.
@@ -51,6 +53,11 @@ struct OperandOf {
 struct ResultOf {
   const Op &op;
   unsigned index;
+};
+/// In a message: `1 operand`, `2 operands`.
+struct Counted {
+  size_t count;
+  llvm::StringRef noun;
 };
 /// In a message: `body #1 of 'if' op`, or `the trace`.
 struct BodyOf {
@@ -100,7 +107,7 @@ private:
     list_.error({}, "");
     return true;
   }
-  Location traceLocation() const { return {"", 0, 0, "@" + trace_.name().str()}; }
+  Location traceLocation() const { return {"", 0, 0, ("@" + trace_.name()).str()}; }
 
   template <typename... Parts> std::string message(const Parts &...parts) const {
     std::string text;
@@ -114,6 +121,7 @@ private:
   void write(llvm::raw_ostream &os, OperandOf part) const;
   void write(llvm::raw_ostream &os, ResultOf part) const;
   void write(llvm::raw_ostream &os, BodyOf part) const;
+  void write(llvm::raw_ostream &os, Counted part) const;
 
   const Trace &trace_;
   DiagnosticList &list_;
@@ -160,6 +168,9 @@ public:
 private:
   /// What is wrong with `type`; empty if nothing is.
   std::string findFault(const Type &type);
+  size_t hashOf(const Op &op, llvm::ArrayRef<const Type *> operandTypes) const;
+  bool isAlike(const Op &known, const Op &op, llvm::ArrayRef<const Type *> operandTypes) const;
+  bool verifyAnew(const Op &op, llvm::ArrayRef<const Type *> operandTypes);
   bool verifySpec(const Op &op);
   bool verifyIntegers(const Op &op);
   bool verifyInferredTypes(const Op &op, const OpContext &context);
@@ -174,6 +185,8 @@ private:
   llvm::DenseMap<const Type *, bool> isSound_;
   bool areAllSound_ = true; ///< of the types in `isSound_`
   llvm::DenseMap<const OpSpec *, bool> isKnown_;
+  /// Ops that fit their specs, by a hash of spec and types; each place holds the last one.
+  std::array<const Op *, 512> fitting_ = {};
   llvm::SmallVector<const Type *, 8> resultTypes_;
   llvm::SmallVector<Type, 4> inferred_;
   Effects effects_;

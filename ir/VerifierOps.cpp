@@ -38,24 +38,28 @@ static bool hasCountableExtent(const TensorType &type) {
          !llvm::MulOverflow(extent, elementSize, bytes);
 }
 
+/// What is wrong with dimensions or strides, `what`; empty if nothing is.
+static std::string dimsFault(llvm::StringRef what, llvm::ArrayRef<Dim> dims) {
+  for (unsigned i = 0; i < dims.size(); ++i)
+    if (dims[i].isOverflow() || dims[i].asConstant().value_or(0) < 0)
+      return ("whose " + what + " #" + llvm::Twine(i) +
+              (dims[i].isOverflow() ? " has overflowed" : " is negative"))
+          .str();
+  return "";
+}
+
 /// What is wrong with a tensor type; empty if nothing is.
 static std::string tensorFault(const TensorType &type) {
-  auto nth = [](llvm::StringRef what, unsigned i) { return (what + " #" + llvm::Twine(i)).str(); };
   if (type.strides.size() != type.shape.size())
     return ("which has " + llvm::Twine(type.shape.size()) + " dimensions but " +
             llvm::Twine(type.strides.size()) + " strides")
         .str();
-  for (unsigned i = 0; i < type.rank(); ++i) {
-    if (type.shape[i].isOverflow())
-      return "whose " + nth("dimension", i) + " has overflowed";
-    if (type.strides[i].isOverflow())
-      return "whose " + nth("stride", i) + " has overflowed";
-    if (type.shape[i].asConstant().value_or(0) < 0)
-      return "whose " + nth("dimension", i) + " is negative";
-    if (type.strides[i].asConstant().value_or(0) < 0)
-      return "whose " + nth("stride", i) + " is negative";
-  }
-  return hasCountableExtent(type) ? "" : "whose size in bytes overflows";
+  std::string fault = dimsFault("dimension", type.shape);
+  if (fault.empty())
+    fault = dimsFault("stride", type.strides);
+  if (fault.empty() && !hasCountableExtent(type))
+    fault = "whose size in bytes overflows";
+  return fault;
 }
 
 /// The message of an error from a hook, without location and severity.
@@ -121,6 +125,52 @@ bool OpVerifier::verifyResultType(const Op &op, unsigned index) {
 //===----------------------------------------------------------------------===//
 
 bool OpVerifier::verify(const Op &op, llvm::ArrayRef<const Type *> operandTypes) {
+  resultTypes_.clear();
+  for (ValueId result : op.results())
+    resultTypes_.push_back(&trace_.type(result));
+  // Hooks see types and attributes only: what fits once fits again. Most ops of a program repeat
+  // one before.
+  const Op *&similar = fitting_[hashOf(op, operandTypes)];
+  if (similar && isAlike(*similar, op, operandTypes))
+    return true;
+  bool fits = verifyAnew(op, operandTypes);
+  if (fits)
+    similar = &op;
+  return fits;
+}
+
+/// A place in `fitting_`, by spec and types.
+size_t OpVerifier::hashOf(const Op &op, llvm::ArrayRef<const Type *> operandTypes) const {
+  uint64_t hash = reinterpret_cast<uintptr_t>(&op.spec());
+  auto add = [&](const void *part) {
+    hash = (hash ^ reinterpret_cast<uintptr_t>(part)) * uint64_t(0x9E3779B97F4A7C15);
+    hash ^= hash >> 32;
+  };
+  for (const Type *type : operandTypes)
+    add(type);
+  for (const Type *type : resultTypes_)
+    add(type);
+  return hash % fitting_.size();
+}
+
+/// Returns true if the ops have one spec, equal types and equal attributes.
+bool OpVerifier::isAlike(const Op &known, const Op &op,
+                         llvm::ArrayRef<const Type *> operandTypes) const {
+  auto haveTypes = [&](llvm::ArrayRef<ValueId> values, llvm::ArrayRef<const Type *> types) {
+    return std::equal(
+        values.begin(), values.end(), types.begin(), types.end(),
+        [&](ValueId value, const Type *type) { return findType(trace_, value) == type; });
+  };
+  auto areEqual = [](const NamedAttribute &a, const NamedAttribute &b) {
+    return a.name == b.name && a.value == b.value;
+  };
+  return &known.spec() == &op.spec() && haveTypes(known.operands(), operandTypes) &&
+         haveTypes(known.results(), resultTypes_) &&
+         std::equal(known.attributes().begin(), known.attributes().end(), op.attributes().begin(),
+                    op.attributes().end(), areEqual);
+}
+
+bool OpVerifier::verifyAnew(const Op &op, llvm::ArrayRef<const Type *> operandTypes) {
   const OpSpec &spec = op.spec();
   bool fits = verifySpec(op);
   fits &= checkOp(spec, operandTypes, op.attributes(), [&](OpFault fault) {
@@ -132,9 +182,6 @@ bool OpVerifier::verify(const Op &op, llvm::ArrayRef<const Type *> operandTypes)
   if (!fits)
     return false;
 
-  resultTypes_.clear();
-  for (ValueId result : op.results())
-    resultTypes_.push_back(&trace_.type(result));
   OpContext context(spec, operandTypes, op.attributes(), resultTypes_);
   fits = spec.infer ? verifyInferredTypes(op, OpContext(spec, operandTypes, op.attributes()))
                     : verifyDeclaredTypes(op);
@@ -205,8 +252,8 @@ bool OpVerifier::verifyDeclaredTypes(const Op &op) {
 bool OpVerifier::verifyResultCount(const Op &op, size_t expected) {
   if (op.results().size() == expected)
     return true;
-  report_.error(op, "'", op.name(), "' op has ", op.results().size(), " results, expected ",
-                expected);
+  report_.error(op, "'", op.name(), "' op has ", Counted{op.results().size(), "result"},
+                ", expected ", expected);
   return false;
 }
 

@@ -70,9 +70,8 @@ void RegionVerifier::verifyInputs(const Op &op) {
     return;
   const Attribute::List &words = *inputs->asList();
   if (words.size() != op.operands().size())
-    report_.error(op, "'", op.name(), "' op attribute 'inputs' has ", words.size(),
-                  words.size() == 1 ? " word for " : " words for ", op.operands().size(),
-                  op.operands().size() == 1 ? " operand" : " operands");
+    report_.error(op, "'", op.name(), "' op attribute 'inputs' has ", Counted{words.size(), "word"},
+                  " for ", Counted{op.operands().size(), "operand"});
   static constexpr llvm::StringLiteral known[] = {"auto", "static", "copied", "patched"};
   llvm::ArrayRef<llvm::StringLiteral> knownWords(known);
   for (size_t i = 0; i < words.size(); ++i) {
