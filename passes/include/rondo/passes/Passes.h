@@ -34,10 +34,10 @@ std::unique_ptr<Pass> createSpecialisePass(SymbolBindings bindings);
 /// The same as a function. After an error that a number does not fit, the pair may be in any state.
 llvm::Error specialise(TracePair &pair, const SymbolBindings &bindings);
 
-/// `execution`: sets `Claimed`, forbids `HasDels`. Every op is claimed by the first of `sources` (in
-/// order of priority) that accepts it; ops with bodies and the ops in their bodies alike. Ops that
-/// have a claim already keep it; terminators, `del` and `cuda_graph` need none, and neither does an
-/// op inside a region op that is claimed as a whole.
+/// `execution`: sets `Claimed`, forbids `HasDels`. Every op is claimed by the first of `sources`
+/// (in order of priority) that accepts it; ops with bodies and the ops in their bodies alike. Ops
+/// that have a claim already keep it; terminators, `del` and `cuda_graph` need none, and neither
+/// does an op inside a region op that is claimed as a whole.
 ///
 /// A source may claim groups of ops that no source before it claimed. A group is made consecutive
 /// and becomes a `fused` op with the group's claim, workspace included; its ops get the claim
