@@ -268,7 +268,8 @@ private:
     ValueId result = trace_.op(id).result();
     trace_.setTags(result, trace_.tags(old));
     auto it = madeFor_.find(old);
-    madeFor_[result] = it == madeFor_.end() ? old : ValueId(it->second);
+    const ValueId origin = it == madeFor_.end() ? old : it->second;
+    madeFor_[result] = origin;
     replacedBy_.resize(trace_.numValues());
     lostUse_.resize(trace_.numOps());
     replaceResult(outer, result);
