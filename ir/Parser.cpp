@@ -10,8 +10,9 @@
 using namespace rondo;
 
 /// The names of every item of `all`, and then `more`.
-template <typename T, size_t n, typename Name>
-static llvm::SmallVector<llvm::StringRef, 8> namesOf(const T (&all)[n], Name &&nameOf,
+template <typename T>
+static llvm::SmallVector<llvm::StringRef, 8> namesOf(llvm::ArrayRef<T> all,
+                                                     llvm::StringRef (*nameOf)(T),
                                                      llvm::ArrayRef<llvm::StringRef> more = {}) {
   llvm::SmallVector<llvm::StringRef, 8> names;
   for (T item : all)
@@ -211,10 +212,11 @@ bool Parser::readProperties(Trace &trace) {
         llvm::find_if(allTraceProperties, [&](TraceProperties single) {
           return tracePropertyName(single) == token().text;
         });
-    if (property == std::end(allTraceProperties))
-      return fail(token(),
-                  "unknown property " + describe(token()) +
-                      didYouMean(token().text, namesOf(allTraceProperties, tracePropertyName)));
+    if (property == std::end(allTraceProperties)) {
+      std::string hint =
+          didYouMean(token().text, namesOf<TraceProperties>(allTraceProperties, tracePropertyName));
+      return fail(token(), "unknown property " + describe(token()) + hint);
+    }
     if (trace.has(*property))
       return fail(token(), "property " + describe(token()) + " is given twice");
     trace.setProperties(trace.properties() | *property);
@@ -260,37 +262,40 @@ bool Parser::readValueDraft(ValueDraft &draft, bool maySave) {
   draft.type = readType();
   if (!draft.type)
     return false;
-  while (at(TokenKind::Identifier)) {
-    const Token word = token();
-    if (word.text == "path") {
-      next();
-      if (!draft.path.empty())
-        return fail(word, "'path' is given twice");
-      if (!readString(draft.path, "the path of '" + draft.name.text + "'"))
-        return false;
-      continue;
-    }
-    if (word.text == "saved" && maySave) {
-      if (draft.saved)
-        return fail(word, "'saved' is given twice");
-      if (!readSaved(draft.saved, draft_->argumentPlaces))
-        return false;
-      continue;
-    }
-    if (word.text == "saved")
-      return fail(word, "only arguments of a trace and operands of its 'return' can be saved");
-    const ValueTags *tag = llvm::find_if(
-        allValueTags, [&](ValueTags single) { return valueTagName(single) == word.text; });
-    if (tag == std::end(allValueTags))
-      return fail(word, "unknown tag " + describe(word) +
-                            didYouMean(word.text, namesOf(allValueTags, valueTagName,
-                                                          {llvm::StringRef("path"),
-                                                           llvm::StringRef("saved")})));
-    if (any(draft.tags & *tag))
-      return fail(word, "tag " + describe(word) + " is given twice");
-    draft.tags = draft.tags | *tag;
+  while (at(TokenKind::Identifier))
+    if (!readValueWord(draft, maySave))
+      return false;
+  return true;
+}
+
+/// A tag, `path` or `saved`.
+bool Parser::readValueWord(ValueDraft &draft, bool maySave) {
+  static constexpr llvm::StringRef otherWords[] = {"path", "saved"};
+  const Token word = token();
+  if (word.text == "path") {
+    if (!draft.path.empty())
+      return fail(word, "'path' is given twice");
     next();
+    return readString(draft.path, "the path of '" + draft.name.text + "'");
   }
+  if (word.text == "saved") {
+    if (!maySave)
+      return fail(word, "only arguments of a trace and operands of its 'return' can be saved");
+    if (draft.saved)
+      return fail(word, "'saved' is given twice");
+    return readSaved(draft.saved, draft_->argumentPlaces);
+  }
+  const ValueTags *tag = llvm::find_if(
+      allValueTags, [&](ValueTags single) { return valueTagName(single) == word.text; });
+  if (tag == std::end(allValueTags)) {
+    std::string hint =
+        didYouMean(word.text, namesOf<ValueTags>(allValueTags, valueTagName, otherWords));
+    return fail(word, "unknown tag " + describe(word) + hint);
+  }
+  if (any(draft.tags & *tag))
+    return fail(word, "tag " + describe(word) + " is given twice");
+  draft.tags = draft.tags | *tag;
+  next();
   return true;
 }
 

@@ -91,6 +91,7 @@ private:
   bool readOps(BodyId body, const Token &open);
 
   bool readValueDraft(ValueDraft &draft, bool maySave);
+  bool readValueWord(ValueDraft &draft, bool maySave);
   bool readSaved(SavedId &id, llvm::DenseMap<uint32_t, Location> &places);
   void applyDraft(ValueId value, const ValueDraft &draft);
 

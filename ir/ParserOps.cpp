@@ -221,11 +221,14 @@ bool Parser::readClaim(OpDraft &draft) {
       return fail(word, "'" + word.text + "' is given twice");
     seen.push_back(word.text);
     next();
+    bool isFine = true;
     if (word.text == "uncapturable")
       claim.capturable = false;
-    else if (word.text == "why" && !readString(claim.why, "a reason"))
-      return false;
-    else if (word.text == "workspace" && !readUnsigned(claim.workspaceBytes, "a number of bytes"))
+    else if (word.text == "why")
+      isFine = readString(claim.why, "a reason");
+    else
+      isFine = readUnsigned(claim.workspaceBytes, "a number of bytes");
+    if (!isFine)
       return false;
   }
   return expect(')', "or ',' in a claim");
