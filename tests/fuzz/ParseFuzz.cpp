@@ -30,6 +30,7 @@ static std::string printed(const TracePair &pair) {
   return os.str();
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   llvm::StringRef text(reinterpret_cast<const char *>(data), size);
   llvm::Expected<TracePair> pair = parsePair(text, "fuzz.trace", registry());

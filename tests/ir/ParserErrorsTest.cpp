@@ -29,10 +29,10 @@ std::string brief(const Diagnostic &diagnostic) {
 
 class ParserErrorsTest : public testing::Test {
 protected:
-  ParserErrorsTest() { llvm::cantFail(registerCoreOps(registry)); }
+  ParserErrorsTest() { llvm::cantFail(registerCoreOps(registry_)); }
 
   std::vector<std::string> errorsOf(llvm::StringRef text) {
-    llvm::Expected<TracePair> pair = parsePair(text, "t.trace", registry);
+    llvm::Expected<TracePair> pair = parsePair(text, "t.trace", registry_);
     std::vector<std::string> errors;
     if (!pair)
       for (const Diagnostic &diagnostic : diagnosticsOf(pair.takeError())) {
@@ -61,15 +61,15 @@ protected:
   }
 
   void expectTypeError(llvm::StringRef bad, llvm::StringRef expected, llvm::StringRef good) {
-    llvm::Expected<Type> type = parseType(bad, registry);
+    llvm::Expected<Type> type = parseType(bad, registry_);
     ASSERT_FALSE(bool(type)) << bad.str();
     std::vector<Diagnostic> diagnostics = diagnosticsOf(type.takeError());
     ASSERT_EQ(diagnostics.size(), 1u);
     EXPECT_EQ(brief(diagnostics[0]), expected);
-    EXPECT_TRUE(bool(parseType(good, registry))) << good.str();
+    EXPECT_TRUE(bool(parseType(good, registry_))) << good.str();
   }
 
-  OpRegistry registry;
+  OpRegistry registry_;
 };
 
 //===----------------------------------------------------------------------===//
@@ -79,7 +79,7 @@ protected:
 // A message has file, line and column, the line with a caret, and notes of the same form.
 TEST_F(ParserErrorsTest, MessageForm) {
   auto pair = parsePair("trace @t(%x: f32[8]) {\n\t%x: f32[8] = relu(%x)\r\n  return(%x)\n}\n",
-                        "dir/t.trace", registry);
+                        "dir/t.trace", registry_);
   ASSERT_FALSE(bool(pair));
   EXPECT_EQ(llvm::toString(pair.takeError()), "dir/t.trace:2:2: error: redefinition of value '%x'\n"
                                               "\t%x: f32[8] = relu(%x)\n"
@@ -91,13 +91,13 @@ TEST_F(ParserErrorsTest, MessageForm) {
 
 // Columns count bytes, the caret stands under the character, and a long line is cut around it.
 TEST_F(ParserErrorsTest, CaretUnderUTF8AndInLongLines) {
-  auto pair = parsePair("trace @\"\xC3\xA9\xC3\xA9\"(?) { return() }", "t", registry);
+  auto pair = parsePair("trace @\"\xC3\xA9\xC3\xA9\"(?) { return() }", "t", registry_);
   ASSERT_FALSE(bool(pair));
   EXPECT_EQ(llvm::toString(pair.takeError()), "t:1:15: error: unexpected character '?'\n"
                                               "trace @\"\xC3\xA9\xC3\xA9\"(?) { return() }\n"
                                               "            ^");
   std::string blanks(1000, ' ');
-  pair = parsePair("trace @t(" + blanks + "?" + blanks + ") { return() }", "t", registry);
+  pair = parsePair("trace @t(" + blanks + "?" + blanks + ") { return() }", "t", registry_);
   ASSERT_FALSE(bool(pair));
   EXPECT_EQ(llvm::toString(pair.takeError()),
             "t:1:1010: error: unexpected character '?'\n..." + std::string(80, ' ') + "?" +
@@ -107,7 +107,7 @@ TEST_F(ParserErrorsTest, CaretUnderUTF8AndInLongLines) {
 // What the verifier finds in a text has a caret, too.
 TEST_F(ParserErrorsTest, VerifierFaultsHaveCarets) {
   auto pair = parsePair("trace @t(%x: f32[8]) {\n  %y: f32[9] = relu(%x)\n  return(%y)\n}\n", "t",
-                        registry);
+                        registry_);
   ASSERT_FALSE(bool(pair));
   std::vector<Diagnostic> diagnostics = diagnosticsOf(pair.takeError());
   ASSERT_EQ(diagnostics.size(), 1u);
@@ -119,7 +119,7 @@ TEST_F(ParserErrorsTest, VerifierFaultsHaveCarets) {
 TEST_F(ParserErrorsTest, VerifierFaultsElsewhereHaveNone) {
   auto pair = parsePair("trace @t(%x: f32[8]) {\n  %y: f32[9] = relu(%x) loc(\"m.py\":1:1)\n  "
                         "return(%y)\n}\n",
-                        "t", registry);
+                        "t", registry_);
   ASSERT_FALSE(bool(pair));
   std::vector<Diagnostic> diagnostics = diagnosticsOf(pair.takeError());
   ASSERT_EQ(diagnostics.size(), 1u);
@@ -386,7 +386,7 @@ TEST_F(ParserErrorsTest, OpaqueTypes) {
   page.verify = [](llvm::StringRef parameters) {
     return parameters == "64" ? llvm::Error::success() : makeError("a page has 64 bytes");
   };
-  llvm::cantFail(registry.registerType(std::move(page)));
+  llvm::cantFail(registry_.registerType(std::move(page)));
   expectTypeError("!mylib.pages<\"64\">",
                   "1:2: unknown type '!mylib.pages' (did you mean 'mylib.page'?)",
                   "!mylib.page<\"64\">");
@@ -546,10 +546,10 @@ TEST_F(ParserErrorsTest, Top) {
 
 // parseTrace reads traces only.
 TEST_F(ParserErrorsTest, TraceOnly) {
-  auto trace = parseTrace("pair @p { forward @f() { return() } }", "t", registry);
+  auto trace = parseTrace("pair @p { forward @f() { return() } }", "t", registry_);
   ASSERT_FALSE(bool(trace));
   EXPECT_EQ(brief(diagnosticsOf(trace.takeError())[0]), "1:1: expected 'trace', found 'pair'");
-  EXPECT_TRUE(bool(parseTrace("trace @p() { return() }", "t", registry)));
+  EXPECT_TRUE(bool(parseTrace("trace @p() { return() }", "t", registry_)));
 }
 
 // A pair has a forward, then perhaps a backward.

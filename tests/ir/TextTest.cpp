@@ -37,29 +37,29 @@ std::string printedOp(const Trace &trace, OpId op) {
 class TextTest : public testing::Test {
 protected:
   TextTest() {
-    llvm::cantFail(registerCoreOps(registry));
+    llvm::cantFail(registerCoreOps(registry_));
     OpaqueTypeSpec page;
     page.name = "mylib.page";
     page.verify = [](llvm::StringRef parameters) {
       return parameters == "odd" ? makeError("a page is even") : llvm::Error::success();
     };
-    llvm::cantFail(registry.registerType(std::move(page)));
+    llvm::cantFail(registry_.registerType(std::move(page)));
   }
 
   TracePair parse(llvm::StringRef text) {
-    llvm::Expected<TracePair> pair = parsePair(text, "t.trace", registry);
+    llvm::Expected<TracePair> pair = parsePair(text, "t.trace", registry_);
     if (pair)
       return std::move(*pair);
     ADD_FAILURE() << llvm::toString(pair.takeError()) << "\n" << text.str();
-    return TracePair(Trace(registry, "failed"));
+    return TracePair(Trace(registry_, "failed"));
   }
 
   Trace parseLone(llvm::StringRef text) {
-    llvm::Expected<Trace> trace = parseTrace(text, "t.trace", registry);
+    llvm::Expected<Trace> trace = parseTrace(text, "t.trace", registry_);
     if (trace)
       return std::move(*trace);
     ADD_FAILURE() << llvm::toString(trace.takeError()) << "\n" << text.str();
-    return Trace(registry, "failed");
+    return Trace(registry_, "failed");
   }
 
   /// `text` is a lone trace as the printer writes it.
@@ -77,7 +77,7 @@ protected:
     return buffer ? (*buffer)->getBuffer().str() : std::string();
   }
 
-  OpRegistry registry;
+  OpRegistry registry_;
 };
 
 //===----------------------------------------------------------------------===//
@@ -175,7 +175,7 @@ TEST_F(TextTest, Types) {
        {"i64", "f64", "bool", "rng", "rng@cuda:3", "f32[]", "bool[2]", "i64[0]", "f8e4m3[1]@host:1",
         "f32[8, 32; 1, 8]", "f32[8, 32; 0, 1]@cuda:65535", "bf16[B, S, 8]", "f16[B*S+1, 2*N-3]",
         "f32[B, S; 1, B]", "!mylib.page", "!mylib.page<\"6\\\"4\">", "i64[9223372036854775807]"}) {
-    llvm::Expected<Type> parsed = parseType(type, registry);
+    llvm::Expected<Type> parsed = parseType(type, registry_);
     ASSERT_TRUE(bool(parsed)) << llvm::toString(parsed.takeError());
     EXPECT_EQ(parsed->str(), type);
   }
@@ -183,9 +183,9 @@ TEST_F(TextTest, Types) {
 
 // A type without strides is row-major, one without device is on the host, blanks do not matter.
 TEST_F(TextTest, TypeDefaults) {
-  EXPECT_EQ(llvm::cantFail(parseType(" f32 [ 8,32 ;32 , 1 ] @ host : 0 ", registry)),
+  EXPECT_EQ(llvm::cantFail(parseType(" f32 [ 8,32 ;32 , 1 ] @ host : 0 ", registry_)),
             Type(TensorType(DType::F32, {8, 32})));
-  EXPECT_EQ(llvm::cantFail(parseType("bf16[B,3]@cuda:1", registry)),
+  EXPECT_EQ(llvm::cantFail(parseType("bf16[B,3]@cuda:1", registry_)),
             Type(TensorType(DType::BF16, {Dim::symbol("B"), 3}, Device::cuda(1))));
 }
 
@@ -246,7 +246,7 @@ TEST_F(TextTest, AllBytesInStrings) {
   std::string bytes;
   for (int c = 0; c < 256; ++c)
     bytes += char(c);
-  TraceBuilder builder(registry, "t");
+  TraceBuilder builder(registry_, "t");
   builder.returnValues({});
   Trace trace = llvm::cantFail(std::move(builder).finish());
   trace.setModulePath(trace.ops()[0], bytes);
@@ -365,9 +365,9 @@ TEST_F(TextTest, BodiesWithoutArguments) {
                     "  fused() module \"m\" {\n    \"a b\"()\n    return()\n  }\n"
                     "  fused() {\n    %0: i64 = constant() {value = 1}\n    return()\n  }\n"
                     "  return()\n");
-  Trace trace(registry, "t");
+  Trace trace(registry_, "t");
   OpInit init;
-  init.spec = registry.lookup("if");
+  init.spec = registry_.lookup("if");
   init.numBodies = 2;
   trace.append(Trace::topBody(), trace.createOp(std::move(init)));
   EXPECT_EQ(printed(trace), "trace @t() {\n  if() {} {\n  } {\n  }\n}\n");
@@ -501,7 +501,7 @@ TEST_F(TextTest, OneOp) {
 
 // Broken traces print, too: a detached op, an operand that does not exist.
 TEST_F(TextTest, BrokenTracesPrint) {
-  Trace trace(registry, "t");
+  Trace trace(registry_, "t");
   OpInit init;
   init.spec = trace.opaqueSpec("foo");
   init.operands = {ValueId(1000), ValueId()};
@@ -534,7 +534,7 @@ TEST_F(TextTest, TruncationAtEveryByte) {
   std::string text = sample();
   for (size_t length = 0; length + 1 < text.size(); ++length) {
     llvm::Expected<TracePair> pair =
-        parsePair(llvm::StringRef(text).take_front(length), "t.trace", registry);
+        parsePair(llvm::StringRef(text).take_front(length), "t.trace", registry_);
     ASSERT_FALSE(bool(pair)) << length;
     EXPECT_NE(llvm::toString(pair.takeError()).find("error: "), std::string::npos);
   }
@@ -560,7 +560,7 @@ TEST_F(TextTest, SingleByteMutations) {
     default:
       mutated.insert(at, 1, byte);
     }
-    survive(mutated, registry);
+    survive(mutated, registry_);
   }
 }
 
@@ -577,7 +577,7 @@ TEST_F(TextTest, RandomTokens) {
     std::string text = random() % 2 ? "trace @t(%x: f32[8]) {" : "";
     for (unsigned k = random() % 40; k > 0; --k)
       text += (tokens[random() % std::size(tokens)] + " ").str();
-    survive(text, registry);
+    survive(text, registry_);
   }
 }
 
@@ -589,7 +589,7 @@ TEST_F(TextTest, DeepNesting) {
       text = "trace @t() {\n";
     for (int i = 0; i < 100000; ++i)
       text += open;
-    survive(text, registry);
+    survive(text, registry_);
   }
 }
 
