@@ -11,6 +11,7 @@
 #include "rondo/ir/Trace.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace rondo;
 
@@ -194,6 +195,48 @@ private:
 
 } // namespace
 
+/// From one iteration of a loop to any number. What the step returns at i is argument i of the next
+/// iteration, so an argument may name any operand from which views lead to it; and with no
+/// iteration, result i is operand i.
+static void closeOverIterations(Effects &effects, unsigned numCarried) {
+  std::vector<llvm::SmallVector<unsigned, 2>> viewed(numCarried);
+  for (ViewEffect view : effects.views)
+    if (view.operand < numCarried && view.result < numCarried)
+      viewed[view.result].push_back(view.operand);
+  auto membersOf = [&](llvm::ArrayRef<unsigned> arguments) {
+    llvm::SmallBitVector members(numCarried);
+    for (unsigned argument : arguments)
+      if (argument < numCarried)
+        members.set(argument);
+    return members;
+  };
+  llvm::SmallBitVector isRead = membersOf(effects.reads), isWritten = membersOf(effects.writes);
+
+  effects.reads.clear();
+  effects.writes.clear();
+  effects.views.clear();
+  llvm::SmallBitVector isOrigin(numCarried);
+  llvm::SmallVector<unsigned, 8> origins; // of an argument: the operands that it may name
+  for (unsigned i = 0; i < numCarried; ++i) {
+    origins.assign(1, i);
+    isOrigin.set(i);
+    for (unsigned next = 0; next < origins.size(); ++next)
+      for (unsigned operand : viewed[origins[next]])
+        if (!isOrigin.test(operand)) {
+          isOrigin.set(operand);
+          origins.push_back(operand);
+        }
+    for (unsigned operand : origins) {
+      effects.views.push_back({operand, i});
+      if (isRead.test(i))
+        effects.addRead(operand);
+      if (isWritten.test(i))
+        effects.addWrite(operand);
+      isOrigin.reset(operand);
+    }
+  }
+}
+
 void rondo::getEffects(const Trace &trace, OpId id, Effects &effects) {
   effects.clear();
   const Op &op = trace.op(id);
@@ -214,9 +257,7 @@ void rondo::getEffects(const Trace &trace, OpId id, Effects &effects) {
     for (BodyId body : op.bodies())
       BodyEffects(trace, body, 0, effects)
           .run(/*returnsAreResults=*/body == op.bodies().back());
-    // With no iteration a result is the operand itself.
-    for (unsigned i = 0; i < op.results().size(); ++i)
-      effects.addView(i, i);
+    closeOverIterations(effects, op.operands().size());
     break;
   }
   // A body may be malformed: keep only what names an operand and a result that exist.

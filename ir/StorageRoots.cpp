@@ -11,12 +11,48 @@ StorageRoots::StorageRoots(const Trace &trace) : trace_(&trace) {
   for (uint32_t i = 0; i < single_.size(); ++i)
     single_[i] = ValueId(i);
 
+  addBody(Trace::topBody());
+}
+
+/// Returns true if no result of such an op can be a view.
+static bool givesFreshStorageOnly(const OpSpec &spec) {
+  return spec.views.empty() && !spec.allResultsViewFirst && !spec.effects && !spec.opaque &&
+         spec.bodies == BodyKind::None;
+}
+
+void StorageRoots::addBody(BodyId body) {
   Effects effects;
-  forEachOp(trace, [&](const Op &op) {
-    getEffects(trace, op.id(), effects);
+  for (OpId id : trace_->ops(body)) {
+    const Op &op = trace_->op(id);
+    if (givesFreshStorageOnly(op.spec()))
+      continue;
+    for (BodyId nested : op.bodies())
+      addBody(nested);
+    getEffects(*trace_, id, effects);
     for (ViewEffect view : effects.views)
       addView(op.operand(view.operand), op.result(view.result));
-  });
+    for (BodyId nested : op.bodies())
+      addSharedResults(op, nested);
+  }
+}
+
+/// Results of `op` for which `body` returns names of one storage that it made share a root.
+void StorageRoots::addSharedResults(const Op &op, BodyId body) {
+  const Op *ret = trace_->terminator(body);
+  bool isCondition = op.spec().bodies == BodyKind::While && body != op.bodies().back();
+  if (!ret || isCondition)
+    return;
+  llvm::SmallDenseMap<ValueId, ValueId, 8> resultOf; // by root inside, the first result
+  for (unsigned i = 0; i < std::min(ret->operands().size(), op.results().size()); ++i) {
+    if (!ret->operand(i))
+      continue;
+    for (ValueId inner : roots(ret->operand(i))) {
+      auto [first, isNew] = resultOf.try_emplace(inner, op.result(i));
+      // What came in as an argument is known from the op's effects.
+      if (!isNew && !trace_->isArgument(inner))
+        addView(first->second, op.result(i));
+    }
+  }
 }
 
 void StorageRoots::addView(ValueId viewed, ValueId view) {

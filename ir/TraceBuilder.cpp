@@ -229,7 +229,9 @@ void TraceBuilder::recordOp(const Op &op) {
     for (ViewEffect view : effects_.views)
       if (view.operand == i) {
         write.newest = op.result(view.result);
-        renamed_[written] = write.newest;
+        // What a body returns may be a part of what it was given.
+        if (trace_.type(write.newest) == trace_.type(written))
+          renamed_[written] = write.newest;
       }
   }
   for (ValueId result : op.results())

@@ -2,7 +2,8 @@
 //
 // Tags, effects, liveness, `del` and memory act on storage roots, not on values. The root of an
 // argument is itself, that of a fresh result is itself, and a view has the roots of what it views;
-// a value that may view any of several (the result of an `if`) has several roots.
+// a value that may view any of several (the result of an `if`) has several roots. Results of an op
+// with bodies that name one storage, made in a body, have the first of them as root.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,6 +32,8 @@ public:
   bool isStatic(ValueId value) const;
 
 private:
+  void addBody(BodyId body);
+  void addSharedResults(const Op &op, BodyId body);
   void addView(ValueId viewed, ValueId view);
 
   const Trace *trace_;
