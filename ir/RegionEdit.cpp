@@ -9,7 +9,6 @@
 
 #include "rondo/ir/CoreOps.h"
 
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -175,18 +174,20 @@ std::vector<OpId> rondo::outlineRegions(Trace &trace, BodyId body,
 
 /// Gives values of `order` whose name is taken in `body` another name.
 static void uniquifyNames(Trace &trace, BodyId body, llvm::ArrayRef<OpId> order) {
-  llvm::DenseSet<llvm::StringRef> taken;
+  llvm::DenseMap<llvm::StringRef, unsigned> taken; // and the number to append next
   for (ValueId argument : trace.arguments(body))
-    taken.insert(trace.name(argument));
+    taken.try_emplace(trace.name(argument), 1);
   for (OpId op : trace.ops(body))
     for (ValueId result : trace.op(op).results())
-      taken.insert(trace.name(result));
+      taken.try_emplace(trace.name(result), 1);
   for (OpId op : order)
     for (ValueId result : trace.op(op).results()) {
       llvm::StringRef base = trace.name(result);
+      if (base.empty())
+        continue;
       std::string name = base.str();
-      for (unsigned suffix = 1; !base.empty() && !taken.insert(trace.intern(name)).second; ++suffix)
-        name = (base + "_" + llvm::Twine(suffix)).str();
+      while (!taken.try_emplace(trace.intern(name), 1).second)
+        name = (base + "_" + llvm::Twine(taken[base]++)).str();
       trace.setName(result, name);
     }
 }

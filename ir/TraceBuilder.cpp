@@ -16,7 +16,7 @@ TraceBuilder::TraceBuilder(const OpRegistry &registry, llvm::StringRef name)
 TraceBuilder::TraceBuilder(Trace trace) : trace_(std::move(trace)) {
   for (uint32_t i = 0; i < trace_.numValues(); ++i)
     if (ValueId value(i); trace_.isArgument(value))
-      names_.insert({trace_.owner(value), trace_.name(value)});
+      names_.try_emplace({trace_.owner(value), trace_.name(value)}, 1);
   forEachOp(trace_, [&](const Op &op) { recordOp(op); });
 }
 
@@ -184,8 +184,8 @@ std::string TraceBuilder::uniqueName(llvm::StringRef name) {
     return {};
   }
   std::string unique = name.str();
-  for (unsigned suffix = 1; !names_.insert({body_, trace_.intern(unique)}).second; ++suffix)
-    unique = (name + "_" + llvm::Twine(suffix)).str();
+  while (!names_.try_emplace({body_, trace_.intern(unique)}, 1).second)
+    unique = (name + "_" + llvm::Twine(names_[{body_, trace_.intern(name)}]++)).str();
   return unique;
 }
 
@@ -215,7 +215,7 @@ ValueId TraceBuilder::rootOf(ValueId value) const {
 void TraceBuilder::recordOp(const Op &op) {
   for (ValueId result : op.results())
     if (!trace_.name(result).empty())
-      names_.insert({op.body(), trace_.name(result)});
+      names_.try_emplace({op.body(), trace_.name(result)}, 1);
   getEffects(trace_, op.id(), effects_);
   for (ViewEffect view : effects_.views)
     // A value that may view any of several is nobody's certain name.

@@ -236,7 +236,7 @@ public:
       reportLeftOut();
     if (diagnostics_.hasErrors())
       return false;
-    return rewrite(plan);
+    return rewrite(plan, roots);
   }
 
 private:
@@ -257,6 +257,11 @@ private:
       const Op &op = trace_.op(order[position]);
       positionOf_[op.id().index()] = position;
       decisions_[position] = decide(op, roots, effects);
+      for (unsigned i : effects.writes)
+        llvm::append_range(writtenRoots_[op.id()], roots.roots(op.operand(i)));
+      if (op.domain())
+        if (const Attribute *id = op.attribute("region"))
+          nextRegionId_ = std::max(nextRegionId_, id->asInt().value_or(-1) + 1);
     }
   }
 
@@ -351,7 +356,7 @@ private:
     }
   }
 
-  bool rewrite(const RegionPlan &plan) {
+  bool rewrite(const RegionPlan &plan, const StorageRoots &roots) {
     bool changed = !plan.ranges.empty() || !llvm::equal(plan.order, trace_.ops());
     for (size_t position = 0; position < decisions_.size(); ++position)
       changed |= record(trace_.ops()[position], decisions_[position].record);
@@ -361,15 +366,14 @@ private:
       return changed;
 
     const OpSpec *spec = trace_.registry().lookup(core::cudaGraphOp);
-    int64_t nextId = firstFreeRegionId();
+    llvm::DenseSet<ValueId> givenToUser = rootsGivenToUser(roots);
     std::vector<OpId> regions = outlineRegions(trace_, Trace::topBody(), plan.ranges, *spec);
+    int64_t nextId = nextRegionId_;
     for (OpId region : regions) {
       trace_.setDomain(region, transform_.domain_);
       trace_.setAttribute(region, "region", nextId++);
       trace_.setClaim(region, Claim{"runtime", true, "", 0});
     }
-    StorageRoots roots(trace_);
-    llvm::DenseSet<ValueId> givenToUser = rootsGivenToUser(roots);
     for (OpId region : regions)
       trace_.setAttribute(region, "inputs", inputPolicies(region, roots, givenToUser));
     return true;
@@ -385,16 +389,6 @@ private:
     return true;
   }
 
-  int64_t firstFreeRegionId() const {
-    int64_t next = 0;
-    forEachOp(trace_, [&](const Op &op) {
-      if (op.domain())
-        if (const Attribute *id = op.attribute("region"))
-          next = std::max(next, id->asInt().value_or(-1) + 1);
-    });
-    return next;
-  }
-
   /// Storage that leaves the trace other than by being saved: its address is the caller's to
   /// choose.
   llvm::DenseSet<ValueId> rootsGivenToUser(const StorageRoots &roots) const {
@@ -407,6 +401,19 @@ private:
     return given;
   }
 
+  /// The name that `value`, if a region gives it, has inside the region. Roots were found before
+  /// the regions were made, by these names.
+  ValueId nameBefore(ValueId value) const {
+    OpId definition = trace_.definingOp(value);
+    while (definition && trace_.op(definition).domain()) {
+      value =
+          trace_.terminator(trace_.op(definition).bodies().front())->operand(trace_.index(value));
+      definition = trace_.definingOp(value);
+    }
+    return value;
+  }
+
+  /// `value` by its name before the regions were made.
   bool isStatic(ValueId value, const StorageRoots &roots,
                 const llvm::DenseSet<ValueId> &givenToUser) const {
     if (roots.isStatic(value))
@@ -416,35 +423,56 @@ private:
         return true;
       // What a region makes sits at a fixed place of the arena, unless the caller gets it.
       OpId definition = trace_.definingOp(root);
-      return definition && trace_.op(definition).domain() && !givenToUser.count(root);
+      return definition && trace_.op(definition).body() != Trace::topBody() &&
+             !givenToUser.count(root);
     });
   }
 
   Attribute::List inputPolicies(OpId region, const StorageRoots &roots,
                                 const llvm::DenseSet<ValueId> &givenToUser) const {
     const Op &op = trace_.op(region);
-    llvm::ArrayRef<ValueId> arguments = trace_.arguments(op.bodies().front());
-    llvm::DenseMap<ValueId, unsigned> consumers;
-    for (OpId inner : trace_.ops(op.bodies().front()))
-      for (ValueId operand : llvm::SmallSetVector<ValueId, 4>(trace_.op(inner).operands().begin(),
-                                                              trace_.op(inner).operands().end()))
-        if (operand && !trace_.op(inner).spec().terminator)
-          ++consumers[operand];
-    Effects effects = getEffects(trace_, region);
+    RegionUses uses = findUses(op.bodies().front());
     Attribute::List policies;
     for (unsigned i = 0; i < op.operands().size(); ++i) {
-      ValueId value = op.operand(i);
+      ValueId value = op.operand(i), before = nameBefore(value);
+      bool isWritten = llvm::any_of(roots.roots(before),
+                                    [&](ValueId root) { return uses.writtenRoots.count(root); });
       InputQuery query{trace_,
                        value,
                        trace_.type(value),
-                       roots.tags(value),
-                       isStatic(value, roots, givenToUser),
-                       effects.writesOperand(i),
-                       consumers.lookup(arguments[i]),
+                       roots.tags(before),
+                       isStatic(before, roots, givenToUser),
+                       isWritten,
+                       uses.consumers[i],
                        side_};
       policies.push_back(Attribute(inputPolicyName(transform_.inputPolicy(query))));
     }
     return policies;
+  }
+
+  /// What the ops of one region do with its arguments.
+  struct RegionUses {
+    llvm::SmallVector<unsigned, 0> consumers; // ops that use it, per argument
+    llvm::SmallDenseSet<ValueId, 4> writtenRoots;
+  };
+
+  RegionUses findUses(BodyId body) const {
+    RegionUses uses;
+    uses.consumers.assign(trace_.arguments(body).size(), 0);
+    for (OpId id : trace_.ops(body)) {
+      const Op &op = trace_.op(id);
+      if (auto it = writtenRoots_.find(id); it != writtenRoots_.end())
+        uses.writtenRoots.insert(it->second.begin(), it->second.end());
+      if (op.spec().terminator)
+        continue;
+      for (unsigned i = 0; i < op.operands().size(); ++i) {
+        ValueId operand = op.operand(i);
+        bool isRepeated = llvm::is_contained(op.operands().take_front(i), operand);
+        if (operand && trace_.isArgument(operand) && !isRepeated)
+          ++uses.consumers[trace_.index(operand)];
+      }
+    }
+    return uses;
   }
 
   const CUDAGraphTransform &transform_;
@@ -455,6 +483,9 @@ private:
   DiagnosticList &diagnostics_;
   std::vector<Decision> decisions_;  // by position in program order
   std::vector<uint32_t> positionOf_; // by op
+  /// Storage that an op writes in place; only ops that write some are there.
+  llvm::DenseMap<OpId, llvm::SmallVector<ValueId, 1>> writtenRoots_;
+  int64_t nextRegionId_ = 0; // above those of regions that are there already
 };
 
 } // namespace rondo

@@ -38,7 +38,7 @@ private:
 
   void addLayer(unsigned layer) {
     builder_.setModulePath("blocks." + std::to_string(layer % 1000));
-    const int64_t transposed[] = {1, 0}, heads[] = {8, 4, 8}, flat[] = {8, 32};
+    const Dims transposed = {1, 0}, heads = {8, 4, 8}, flat = {8, 32};
     ValueId w = weights_[layer % numWeights];
     ValueId t = named("t", builder_.op("permute", {w}, {{"dims", transposed}}));
     ValueId h = named("mm", builder_.op("mm", {x_, t}));

@@ -104,7 +104,8 @@ private:
   DiagnosticList diagnostics_;
   std::string modulePath_;
   std::optional<Location> location_;
-  llvm::DenseSet<std::pair<BodyId, llvm::StringRef>> names_;
+  /// Names taken per body, and the number to append next when one is asked for again.
+  llvm::DenseMap<std::pair<BodyId, llvm::StringRef>, unsigned> names_;
   /// Stands for results that could not be made.
   ValueId poisonValue_;
   llvm::DenseSet<ValueId> poisoned_;
