@@ -78,16 +78,27 @@ void rondo::listOps(const OpRegistry &registry, llvm::raw_ostream &os) {
   }
 }
 
+/// One cell; what Markdown would take for markup is escaped.
+static void printCell(llvm::raw_ostream &os, llvm::StringRef text) {
+  os << ' ';
+  for (char c : text) {
+    if (c == '*' || c == '|')
+      os << '\\';
+    os << c;
+  }
+  os << (text.empty() ? "|" : " |");
+}
+
 void rondo::listOpsAsMarkdown(const OpRegistry &registry, llvm::raw_ostream &os) {
   os << "| op | operands | attributes | results | effects | summary |\n"
      << "|---|---|---|---|---|---|\n";
   for (const std::unique_ptr<OpSpec> &spec : registry.ops()) {
-    std::string row = "| `" + spec->name + "` | " + operandsText(*spec) + " | " +
-                      attributesText(*spec) + " | " + resultsText(*spec) + " | " +
-                      effectsText(*spec) + " | " + spec->summary + " |\n";
-    // An asterisk would start emphasis.
-    for (char c : row)
-      c == '*' ? os << "\\*" : os << c;
+    os << '|';
+    for (const std::string &cell :
+         {"`" + spec->name + "`", operandsText(*spec), attributesText(*spec), resultsText(*spec),
+          effectsText(*spec), spec->summary})
+      printCell(os, cell);
+    os << '\n';
   }
 }
 
