@@ -90,11 +90,12 @@ protected:
     trace.append(Trace::topBody(), trace.createOp(std::move(init)));
   }
 
-  std::string dataFile(llvm::StringRef name) {
-    auto buffer = llvm::MemoryBuffer::getFile(RONDO_TEST_DATA_DIR "/" + name);
-    EXPECT_TRUE(buffer) << "tests/data/" << name.str() << " is missing";
+  std::string fileAt(const llvm::Twine &path) {
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    EXPECT_TRUE(buffer) << path.str() << " is missing";
     return buffer ? (*buffer)->getBuffer().str() : std::string();
   }
+  std::string dataFile(llvm::StringRef name) { return fileAt(RONDO_TEST_DATA_DIR "/" + name); }
 
   OpRegistry registry;
 };
@@ -175,6 +176,15 @@ TEST_F(JSONTest, SampleIsUnderstood) {
   ASSERT_TRUE(graph.domain());
   EXPECT_EQ(graph.domain()->name(), "cuda-graph");
   EXPECT_EQ(forward.op(forward.ops()[4]).domain()->name(), "other \"transform\"");
+}
+
+// The example of the documentation is what the writer writes.
+TEST_F(JSONTest, DocumentedExample) {
+  std::string document = fileAt(RONDO_SOURCE_DIR "/docs/trace-format.md");
+  auto [before, rest] = llvm::StringRef(document).split("```json\n");
+  llvm::StringRef example = rest.split("```").first;
+  ASSERT_FALSE(example.empty());
+  EXPECT_EQ(written(read(example)), example);
 }
 
 //===--- Values, types, attributes ----------------------------------------===//
