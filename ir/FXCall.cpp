@@ -148,10 +148,6 @@ int64_t Call::integer(llvm::StringRef parameter, int64_t ifAbsent) {
   return isAbsent(parameter) ? ifAbsent : integer(parameter);
 }
 
-std::optional<int64_t> Call::optionalInteger(llvm::StringRef parameter) {
-  return isAbsent(parameter) ? std::nullopt : std::optional(integer(parameter));
-}
-
 bool Call::boolean(llvm::StringRef parameter, bool ifAbsent) {
   const Argument *argument = find(parameter);
   if (!argument)
@@ -430,9 +426,7 @@ void Call::emit(llvm::StringRef core, llvm::ArrayRef<ValueId> operands, Attribut
         return fail();
   }
   llvm::SmallVector<std::optional<unsigned>, 4> resultOf(recorded.size());
-  for (unsigned i = 0; i < types.size(); ++i) {
-    if (elements && i >= elements->size())
-      break;
+  for (unsigned i = 0; i < types.size() && (!elements || i < elements->size()); ++i) {
     unsigned element = elements ? (*elements)[i] : i;
     if (element >= recorded.size())
       continue;

@@ -43,7 +43,6 @@ public:
   std::optional<Attribute> optionalNumber(llvm::StringRef parameter);
   int64_t integer(llvm::StringRef parameter);
   int64_t integer(llvm::StringRef parameter, int64_t ifAbsent);
-  std::optional<int64_t> optionalInteger(llvm::StringRef parameter);
   bool boolean(llvm::StringRef parameter, bool ifAbsent = false);
   /// A list of integers, or one integer, which counts as a list of one.
   llvm::SmallVector<int64_t, 4> integers(llvm::StringRef parameter);

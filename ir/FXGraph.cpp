@@ -343,7 +343,8 @@ std::optional<Argument> GraphReader::readTagged(JSONCursor cursor, bool tupleAll
     if (std::optional<llvm::StringRef> name = member.expectString())
       argument.literal = *name;
   } else if (key == "float") {
-    if (std::optional<size_t> word = member.expectWord("a float", {"inf", "-inf", "nan"}))
+    if (std::optional<size_t> word =
+            member.expectWord("'inf', '-inf' or 'nan'", {"inf", "-inf", "nan"}))
       argument.literal = *word == 0   ? std::numeric_limits<double>::infinity()
                          : *word == 1 ? -std::numeric_limits<double>::infinity()
                                       : std::numeric_limits<double>::quiet_NaN();

@@ -149,8 +149,10 @@ std::pair<ValueId, int64_t> GraphLowering::draw(Device device, ValueId given, in
 void GraphLowering::advanceGenerators(JSONCursor where) {
   for (const Generator &generator : generators_)
     if (!generator.name.empty())
-      append("generator_advance", {}, {{"generator", generator.name}, {"count", generator.used}},
-             std::nullopt, where);
+      append(
+          "generator_advance", {},
+          {{"generator", generator.name}, {"device", generator.device}, {"count", generator.used}},
+          std::nullopt, where);
 }
 
 ValueId GraphLowering::stateOf(const Attention &attention) {
@@ -267,7 +269,10 @@ Attribute GraphLowering::describe(const Argument &argument,
 
 void GraphLowering::lowerOpaque(const Node &node) {
   OpInit init;
-  init.spec = trace.opaqueSpec(node.op);
+  std::string opName = node.op;
+  while (trace.registry().lookup(opName)) // a name that means another op
+    opName = "fx." + opName;
+  init.spec = trace.opaqueSpec(opName);
   std::deque<std::string> attributeNames;
   llvm::StringSet<> taken;
   auto add = [&](llvm::StringRef name, Attribute value) {

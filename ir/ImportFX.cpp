@@ -37,8 +37,7 @@ namespace {
 class Importer {
 public:
   Importer(const Program &program, const OpRegistry &registry, LoweringState &state)
-      : program_(program), state_(state), forward_(registry, "forward"),
-        backward_(registry, "backward"),
+      : program_(program), forward_(registry, "forward"), backward_(registry, "backward"),
         forwardLowering_(program.forward, Side::Forward, forward_, state) {
     if (program.backward)
       backwardLowering_.emplace(*program.backward, Side::Backward, backward_, state);
@@ -64,7 +63,6 @@ private:
   void endBackward();
 
   const Program &program_;
-  LoweringState &state_;
   Trace forward_, backward_;
   GraphLowering forwardLowering_;
   std::optional<GraphLowering> backwardLowering_;
@@ -181,7 +179,7 @@ void Importer::cloneAliases(const llvm::DenseSet<ValueId> &written) {
   StorageRoots roots(forward_);
   llvm::DenseMap<ValueId, ValueId> clones;
   auto replace = [&](ValueId &value, JSONCursor where) {
-    if (!value ||
+    if (!value || !forward_.type(value).isTensor() ||
         llvm::none_of(roots.roots(value), [&](ValueId root) { return written.contains(root); }))
       return;
     ValueId &clone = clones[value];
