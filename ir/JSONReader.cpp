@@ -12,47 +12,16 @@
 
 #include "JSONCursor.h"
 #include "JSONLiterals.h"
+#include "JSONScope.h"
 #include "LiteralReader.h"
 
 #include "rondo/ir/Verifier.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
 
 using namespace rondo;
 
 namespace {
-
-/// The values of one body: those with a name by name, the others by number.
-class Scope {
-public:
-  struct Definition {
-    ValueId value;
-    JSONCursor where;
-  };
-
-  explicit Scope(const Scope *parent) : parent_(parent) {}
-
-  /// `name` is a string or a number, else nothing is found.
-  const Definition *find(JSONCursor name) const;
-  /// The definition that was there already, or null.
-  const Definition *define(JSONCursor name, ValueId value);
-  /// The same in the enclosing bodies, from the inside outwards.
-  const Definition *findOutside(JSONCursor name) const;
-  /// The name of some value was lost to an error: nothing can be said of uses that are not found.
-  bool isIncomplete = false;
-
-  /// The name nearest to `name` among those defined last, for a message.
-  std::string suggestion(JSONCursor name) const;
-
-  static constexpr uint64_t maxNumber = 1u << 30;
-
-private:
-  const Scope *parent_;
-  llvm::StringMap<Definition> named_;
-  llvm::DenseMap<uint32_t, Definition> numbered_;
-  std::vector<llvm::StringRef> names_; ///< in the order of definition
-};
 
 /// What both traces of a pair share.
 struct Context {
@@ -76,29 +45,29 @@ public:
 
 private:
   void readProperties(JSONCursor cursor);
-  void readBody(JSONCursor cursor, BodyId body, const Scope *parent, unsigned depth);
-  void readArgument(JSONCursor cursor, BodyId body, Scope &scope);
-  void readOp(JSONCursor cursor, BodyId body, Scope &scope, unsigned depth);
+  void readBody(JSONCursor cursor, BodyId body, const JSONScope *parent, unsigned depth);
+  void readArgument(JSONCursor cursor, BodyId body, JSONScope &scope);
+  void readOp(JSONCursor cursor, BodyId body, JSONScope &scope, unsigned depth);
 
   const OpSpec *readSpec(JSONCursor op);
-  void readOperands(JSONCursor op, Scope &scope, OpInit &init, bool mayBeSaved);
-  ValueId readOperand(JSONCursor cursor, unsigned index, Scope &scope, bool mayBeSaved);
+  void readOperands(JSONCursor op, JSONScope &scope, OpInit &init, bool mayBeSaved);
+  ValueId readOperand(JSONCursor cursor, unsigned index, JSONScope &scope, bool mayBeSaved);
   void readAttributes(JSONCursor op, OpInit &init);
-  void readResults(JSONCursor cursor, OpId op, Scope &scope);
+  void readResults(JSONCursor cursor, OpId op, JSONScope &scope);
   void readAnnotations(JSONCursor cursor, OpId op);
   void readLocation(JSONCursor cursor, OpId op);
   void readClaim(JSONCursor cursor, OpId op);
   void readFusionRecord(JSONCursor cursor, OpId op);
   void readDomain(JSONCursor cursor, OpId op);
-  void readBodies(JSONCursor cursor, OpId op, const Scope &scope, unsigned depth);
+  void readBodies(JSONCursor cursor, OpId op, const JSONScope &scope, unsigned depth);
 
   Type readValueType(JSONCursor cursor);
-  llvm::StringRef readValueName(JSONCursor cursor, Scope &scope);
+  llvm::StringRef readValueName(JSONCursor cursor, JSONScope &scope);
   ValueTags readTags(JSONCursor cursor);
-  void define(JSONCursor cursor, ValueId value, Scope &scope);
-  void readDetails(JSONCursor cursor, ValueId value, Scope &scope);
+  void define(JSONCursor cursor, ValueId value, JSONScope &scope);
+  void readDetails(JSONCursor cursor, ValueId value, JSONScope &scope);
   void readSaved(JSONCursor cursor, unsigned index);
-  void reportUnresolved(llvm::ArrayRef<JSONCursor> uses, const Scope &scope);
+  void reportUnresolved(llvm::ArrayRef<JSONCursor> uses, const JSONScope &scope);
 
   Context &context_;
   const Side side_;
@@ -109,57 +78,6 @@ private:
 
 } // namespace
 
-//===--- Scope ------------------------------------------------------------===//
-
-const Scope::Definition *Scope::find(JSONCursor name) const {
-  if (std::optional<llvm::StringRef> text = name.asString()) {
-    auto it = named_.find(*text);
-    return it == named_.end() ? nullptr : &it->second;
-  }
-  std::optional<uint64_t> number = name.asUnsigned();
-  if (!number || *number > maxNumber)
-    return nullptr;
-  auto it = numbered_.find(uint32_t(*number));
-  return it == numbered_.end() ? nullptr : &it->second;
-}
-
-const Scope::Definition *Scope::define(JSONCursor name, ValueId value) {
-  Definition definition{value, name};
-  if (std::optional<llvm::StringRef> text = name.asString()) {
-    auto [it, isNew] = named_.try_emplace(*text, definition);
-    if (!isNew)
-      return &it->second;
-    names_.push_back(it->getKey());
-  } else if (std::optional<uint64_t> number = name.asUnsigned(); number && *number <= maxNumber) {
-    auto [it, isNew] = numbered_.try_emplace(uint32_t(*number), definition);
-    if (!isNew)
-      return &it->second;
-  }
-  return nullptr;
-}
-
-const Scope::Definition *Scope::findOutside(JSONCursor name) const {
-  for (const Scope *scope = parent_; scope; scope = scope->parent_) {
-    if (const Definition *definition = scope->find(name))
-      return definition;
-  }
-  return nullptr;
-}
-
-std::string Scope::suggestion(JSONCursor name) const {
-  constexpr size_t candidates = 1000; // edit distances take time
-  llvm::ArrayRef<llvm::StringRef> names = names_;
-  std::optional<llvm::StringRef> text = name.asString();
-  return text ? didYouMean(*text, names.take_back(candidates)) : std::string();
-}
-
-/// A value as in the text form, for messages: `'%x'`, `'%3'`.
-static std::string describeValue(JSONCursor name) {
-  if (std::optional<llvm::StringRef> text = name.asString())
-    return quoteForMessage(("%" + *text).str());
-  return "'%" + std::to_string(name.asInt().value_or(-1)) + "'";
-}
-
 //===--- Values -----------------------------------------------------------===//
 
 Type TraceReader::readValueType(JSONCursor cursor) {
@@ -169,11 +87,11 @@ Type TraceReader::readValueType(JSONCursor cursor) {
 }
 
 /// Empty for a value that has a number instead.
-llvm::StringRef TraceReader::readValueName(JSONCursor cursor, Scope &scope) {
+llvm::StringRef TraceReader::readValueName(JSONCursor cursor, JSONScope &scope) {
   std::optional<JSONCursor> member = cursor.require("name");
   std::optional<llvm::StringRef> name = member ? member->asString() : std::nullopt;
   bool isNumber = member && member->kind() == JSONKind::Int;
-  if (isNumber && member->expectUnsigned(Scope::maxNumber))
+  if (isNumber && member->expectUnsigned(JSONScope::maxNumber))
     return {};
   if (name && Trace::isValueName(*name))
     return *name;
@@ -206,12 +124,12 @@ ValueTags TraceReader::readTags(JSONCursor cursor) {
 }
 
 /// `cursor` is the argument or result.
-void TraceReader::define(JSONCursor cursor, ValueId value, Scope &scope) {
+void TraceReader::define(JSONCursor cursor, ValueId value, JSONScope &scope) {
   std::optional<JSONCursor> name = cursor.find("name");
   if (!name)
     return;
-  if (const Scope::Definition *previous = scope.define(*name, value))
-    name->error("redefinition of value " + describeValue(*name))
+  if (const JSONScope::Definition *previous = scope.define(*name, value))
+    name->error("redefinition of value " + JSONScope::describe(*name))
         .note(previous->where.location(), "previous definition here");
 }
 
@@ -228,14 +146,14 @@ void TraceReader::readSaved(JSONCursor cursor, unsigned index) {
 }
 
 /// What an argument and a result both may have.
-void TraceReader::readDetails(JSONCursor cursor, ValueId value, Scope &scope) {
+void TraceReader::readDetails(JSONCursor cursor, ValueId value, JSONScope &scope) {
   define(cursor, value, scope);
   trace_.setTags(value, readTags(cursor));
   if (std::optional<JSONCursor> path = cursor.find("path"))
     trace_.setValuePath(value, context_.literals.readString(*path).value_or(""));
 }
 
-void TraceReader::readArgument(JSONCursor cursor, BodyId body, Scope &scope) {
+void TraceReader::readArgument(JSONCursor cursor, BodyId body, JSONScope &scope) {
   if (!cursor.expectObject({"name", "type", "tags", "path", "saved"})) {
     scope.isIncomplete = true;
     return;
@@ -253,7 +171,7 @@ void TraceReader::readArgument(JSONCursor cursor, BodyId body, Scope &scope) {
     saved->error("only arguments of the backward can be saved");
 }
 
-void TraceReader::readResults(JSONCursor cursor, OpId op, Scope &scope) {
+void TraceReader::readResults(JSONCursor cursor, OpId op, JSONScope &scope) {
   std::optional<JSONCursor> results = cursor.require("results");
   if (!results || !results->expectArray()) {
     scope.isIncomplete = true;
@@ -286,7 +204,8 @@ const OpSpec *TraceReader::readSpec(JSONCursor op) {
 
 /// A name, a number, or null where an optional operand is absent; the `return` of the forward may
 /// say that the value is saved: `{"value": "x", "saved": 0}`.
-ValueId TraceReader::readOperand(JSONCursor cursor, unsigned index, Scope &scope, bool mayBeSaved) {
+ValueId TraceReader::readOperand(JSONCursor cursor, unsigned index, JSONScope &scope,
+                                 bool mayBeSaved) {
   if (cursor.isNull())
     return ValueId();
   JSONCursor name = cursor;
@@ -303,10 +222,10 @@ ValueId TraceReader::readOperand(JSONCursor cursor, unsigned index, Scope &scope
       return ValueId();
     name = *value;
   }
-  if (const Scope::Definition *definition = scope.find(name))
+  if (const JSONScope::Definition *definition = scope.find(name))
     return definition->value;
   if (name.kind() == JSONKind::Int) {
-    if (!name.expectUnsigned(Scope::maxNumber))
+    if (!name.expectUnsigned(JSONScope::maxNumber))
       return ValueId();
   } else if (name.kind() != JSONKind::String) {
     name.error("expected the name or number of a value, or null, got " + jsonKindName(name.kind()));
@@ -316,7 +235,7 @@ ValueId TraceReader::readOperand(JSONCursor cursor, unsigned index, Scope &scope
   return ValueId();
 }
 
-void TraceReader::readOperands(JSONCursor op, Scope &scope, OpInit &init, bool mayBeSaved) {
+void TraceReader::readOperands(JSONCursor op, JSONScope &scope, OpInit &init, bool mayBeSaved) {
   std::optional<JSONCursor> operands = op.require("operands");
   if (!operands || !operands->expectArray())
     return;
@@ -413,7 +332,7 @@ void TraceReader::readAnnotations(JSONCursor cursor, OpId op) {
     readDomain(*domain, op);
 }
 
-void TraceReader::readBodies(JSONCursor cursor, OpId op, const Scope &scope, unsigned depth) {
+void TraceReader::readBodies(JSONCursor cursor, OpId op, const JSONScope &scope, unsigned depth) {
   if (depth == maxNesting) {
     cursor.error("bodies are nested more than " + llvm::Twine(maxNesting) + " deep");
     return;
@@ -424,7 +343,7 @@ void TraceReader::readBodies(JSONCursor cursor, OpId op, const Scope &scope, uns
   }
 }
 
-void TraceReader::readOp(JSONCursor cursor, BodyId body, Scope &scope, unsigned depth) {
+void TraceReader::readOp(JSONCursor cursor, BodyId body, JSONScope &scope, unsigned depth) {
   if (!cursor.expectObject({"op", "operands", "attributes", "results", "module", "location",
                             "claim", "fusion", "domain", "bodies"})) {
     scope.isIncomplete = true;
@@ -448,13 +367,15 @@ void TraceReader::readOp(JSONCursor cursor, BodyId body, Scope &scope, unsigned 
 
 //===--- Bodies and traces ------------------------------------------------===//
 
-void TraceReader::reportUnresolved(llvm::ArrayRef<JSONCursor> uses, const Scope &scope) {
+void TraceReader::reportUnresolved(llvm::ArrayRef<JSONCursor> uses, const JSONScope &scope) {
   for (JSONCursor use : uses) {
-    std::string value = describeValue(use);
-    if (const Scope::Definition *later = scope.find(use))
+    if (context_.diagnostics.isFull())
+      return;
+    std::string value = JSONScope::describe(use);
+    if (const JSONScope::Definition *later = scope.find(use))
       use.error("value " + value + " is used before its definition")
           .note(later->where.location(), "defined here");
-    else if (const Scope::Definition *outer = scope.findOutside(use))
+    else if (const JSONScope::Definition *outer = scope.findOutside(use))
       use.error("value " + value + " is not visible here: a body sees its arguments only")
           .note(outer->where.location(), "defined outside of the body here");
     else if (!scope.isIncomplete)
@@ -462,8 +383,9 @@ void TraceReader::reportUnresolved(llvm::ArrayRef<JSONCursor> uses, const Scope 
   }
 }
 
-void TraceReader::readBody(JSONCursor cursor, BodyId body, const Scope *parent, unsigned depth) {
-  Scope scope(parent);
+void TraceReader::readBody(JSONCursor cursor, BodyId body, const JSONScope *parent,
+                           unsigned depth) {
+  JSONScope scope(parent);
   size_t firstUnresolved = unresolved_.size();
   std::optional<JSONCursor> arguments = cursor.require("arguments");
   if (arguments && arguments->expectArray()) {
@@ -580,6 +502,31 @@ static llvm::Error takeReadErrors(DiagnosticList &diagnostics) {
   return llvm::make_error<DiagnosticError>(std::move(errors));
 }
 
+/// Places in the file what the verifier says of a trace as a whole, which it calls by its name.
+static void locateInFile(Diagnostic &diagnostic, const TracePair &pair, llvm::StringRef file) {
+  Location &location = diagnostic.location;
+  if (location.file.empty()) {
+    bool isForward = location.path == ("@" + pair.forward().name()).str();
+    bool isBackward = pair.hasBackward() && location.path == ("@" + pair.backward().name()).str();
+    location.file = file.str();
+    location.path = isForward == isBackward ? "" : isForward ? "/forward" : "/backward";
+  }
+  for (Diagnostic &note : diagnostic.notes)
+    locateInFile(note, pair, file);
+}
+
+static llvm::Error verifyRead(const TracePair &pair, llvm::StringRef file,
+                              DiagnosticList &diagnostics) {
+  verify(pair, diagnostics);
+  return llvm::handleErrors(diagnostics.takeError(),
+                            [&](const DiagnosticError &error) -> llvm::Error {
+                              std::vector<Diagnostic> errors = error.diagnostics();
+                              for (Diagnostic &diagnostic : errors)
+                                locateInFile(diagnostic, pair, file);
+                              return llvm::make_error<DiagnosticError>(std::move(errors));
+                            });
+}
+
 llvm::Expected<TracePair> rondo::readJSON(llvm::StringRef text, llvm::StringRef file,
                                           const OpRegistry &registry) {
   DiagnosticList diagnostics;
@@ -590,8 +537,7 @@ llvm::Expected<TracePair> rondo::readJSON(llvm::StringRef text, llvm::StringRef 
   std::optional<TracePair> pair = readPair(document->root(), context);
   if (diagnostics.hasErrors())
     return takeReadErrors(diagnostics);
-  verify(*pair, diagnostics);
-  if (diagnostics.hasErrors())
-    return diagnostics.takeError();
+  if (llvm::Error error = verifyRead(*pair, file, diagnostics))
+    return std::move(error);
   return std::move(*pair);
 }

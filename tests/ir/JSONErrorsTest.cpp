@@ -302,6 +302,15 @@ TEST_F(JSONErrorsTest, WrongKinds) {
                "f.json:/forward/ops/0/fusion: error: expected an object, got a boolean");
   expectErrors(R"("domain": 0)", R"("domain": "first")",
                "f.json:/forward/ops/2/domain: error: expected an integer, got a string");
+  // Where a value or an op is no object, nothing can be said of uses that find no definition.
+  expectErrors(R"({"name": 3, "type": {"kind": "scalar", "dtype": "f64"}})", "3",
+               "f.json:/forward/arguments/1: error: expected an object, got an integer");
+  EXPECT_EQ(errorsOf(changed(R"("ops": [
+      {"op": "relu")",
+                             R"("ops": [[], {"op": "relu")")),
+            "f.json:/forward/ops/0: error: expected an object, got an array");
+  EXPECT_EQ(errorsOf(changed(R"("bodies": [{)", R"("bodies": [3, {)")),
+            "f.json:/forward/ops/2/bodies/0: error: expected an object, got an integer");
   EXPECT_EQ(errorsOf(R"({"schema_version": 1, "name": "p", "forward": []})"),
             "f.json:/forward: error: expected an object, got an array");
 }
@@ -513,6 +522,15 @@ TEST_F(JSONErrorsTest, VerifierErrorsAreLocated) {
               HasSubstr("a page is even"));
   EXPECT_THAT(errorsOf(changed(R"("region": 0)", R"("region": "zero")")),
               StartsWith("f.json:/forward/ops/2: error: "));
+  // What is said of a trace as a whole is located at the trace, whatever the names of both.
+  llvm::StringRef argument =
+      R"("name": "r", "type": {"kind": "tensor", "dtype": "f32", "shape": [)";
+  std::string negative = changed((argument + "8").str(), (argument + "-8").str());
+  EXPECT_THAT(errorsOf(negative), StartsWith("f.json:/backward: error: "));
+  EXPECT_THAT(errorsOf(changed(R"("name": "bw")", R"("name": "fw")", negative)),
+              StartsWith("f.json: error: "));
+  EXPECT_THAT(errorsOf(changed(R"("strides": ["S", 1])", R"("strides": ["S", -1])")),
+              StartsWith("f.json:/forward: error: "));
 }
 
 // Several errors are reported in one run, but not without end.
@@ -549,6 +567,22 @@ TEST_F(JSONErrorsTest, DepthBombs) {
   }
   EXPECT_THAT(errorsOf(changed(R"({"op": "relu")", bodies + close + R"(, {"op": "relu")")),
               HasSubstr("error: bodies are nested more than 256 deep"));
+}
+
+// Very many undefined uses are not compared with very many names.
+TEST_F(JSONErrorsTest, ManyUndefinedUses) {
+  std::string results, uses;
+  for (unsigned i = 0; i < 5000; ++i) {
+    std::string number = std::to_string(i);
+    results += R"({"name": "some_long_name_)" + number +
+               R"(", "type": {"kind": "scalar", "dtype": "i64"}},)";
+    uses += "\"some_long_nam_" + number + "\",";
+  }
+  results.pop_back();
+  std::string text =
+      changed(R"([0, null, 3])", "[" + uses + "0, null, 3]",
+              changed(R"("results": [], "module")", "\"results\": [" + results + "], \"module\""));
+  EXPECT_EQ(llvm::StringRef(errorsOf(text)).count('\n'), 100u);
 }
 
 // Very long strings and lists are read, or refused in one short message.
