@@ -20,7 +20,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 using namespace rondo;
@@ -98,8 +97,8 @@ public:
       return number_integer(int64_t(value));
     return addText(JSONKind::Int, std::to_string(value));
   }
-  bool number_float(double value,
-                    const std::string &text) { // NOLINT(readability-identifier-naming)
+  // NOLINTNEXTLINE(readability-identifier-naming)
+  bool number_float(double value, const std::string &text) {
     if (text.find_first_of(".eE") == std::string::npos)
       return addText(JSONKind::Int, text);
     Node node;
@@ -154,7 +153,7 @@ private:
     node.isBig = kind == JSONKind::Int;
     node.length = uint32_t(text.size());
     char *copy = storage_.allocator.Allocate<char>(text.size());
-    std::memcpy(copy, text.data(), text.size());
+    std::copy(text.begin(), text.end(), copy);
     node.text = copy;
     return add(node);
   }

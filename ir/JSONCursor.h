@@ -126,26 +126,26 @@ private:
 /// The elements of an array or object, for range-based `for`.
 class JSONRange {
 public:
-  class iterator {
+  class Iterator {
   public:
     JSONCursor operator*() const { return cursor_; }
-    iterator &operator++() {
+    Iterator &operator++() {
       ++cursor_.index_;
       return *this;
     }
-    bool operator==(const iterator &other) const { return cursor_.index_ == other.cursor_.index_; }
+    bool operator==(const Iterator &other) const { return cursor_.index_ == other.cursor_.index_; }
 
   private:
     friend class JSONRange;
-    explicit iterator(JSONCursor cursor) : cursor_(cursor) {}
+    explicit Iterator(JSONCursor cursor) : cursor_(cursor) {}
     JSONCursor cursor_;
   };
 
-  iterator begin() const { return iterator(begin_); }
-  iterator end() const {
+  Iterator begin() const { return Iterator(begin_); }
+  Iterator end() const {
     JSONCursor end = begin_;
     end.index_ += size_;
-    return iterator(end);
+    return Iterator(end);
   }
 
 private:

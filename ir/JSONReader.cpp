@@ -37,11 +37,13 @@ public:
   TraceReader(Context &context, Side side)
       : context_(context), side_(side), trace_(context.registry) {}
 
-  Trace read(JSONCursor cursor) &&;
+  void read(JSONCursor cursor);
+  /// What was read. Once.
+  Trace takeTrace() { return std::move(trace_); }
 
   /// One end of a saved link: position of the operand or argument, and the link.
   using SavedMark = std::pair<unsigned, SavedId>;
-  std::vector<SavedMark> savedMarks;
+  llvm::ArrayRef<SavedMark> savedMarks() const { return savedMarks_; }
 
 private:
   void readProperties(JSONCursor cursor);
@@ -72,6 +74,7 @@ private:
   Context &context_;
   const Side side_;
   Trace trace_;
+  std::vector<SavedMark> savedMarks_;
   llvm::DenseMap<uint32_t, JSONCursor> savedPlaces_; ///< where each id was seen
   std::vector<JSONCursor> unresolved_; ///< uses of what is not defined above, in this body
 };
@@ -138,7 +141,7 @@ void TraceReader::readSaved(JSONCursor cursor, unsigned index) {
   std::optional<uint64_t> id = cursor.expectUnsigned(TracePair::maxSavedId - 1);
   if (!id)
     return;
-  savedMarks.emplace_back(index, SavedId(uint32_t(*id)));
+  savedMarks_.emplace_back(index, SavedId(uint32_t(*id)));
   auto [it, isNew] = savedPlaces_.try_emplace(uint32_t(*id), cursor);
   if (!isNew)
     cursor.error("saved id " + llvm::Twine(*id) + " is used twice on one side")
@@ -424,9 +427,9 @@ void TraceReader::readProperties(JSONCursor cursor) {
   trace_.setProperties(properties);
 }
 
-Trace TraceReader::read(JSONCursor cursor) && {
+void TraceReader::read(JSONCursor cursor) {
   if (!cursor.expectObject({"name", "properties", "arguments", "ops"}))
-    return std::move(trace_);
+    return;
   if (std::optional<JSONCursor> member = cursor.require("name")) {
     if (std::optional<llvm::StringRef> name = context_.literals.readString(*member))
       trace_.setName(*name);
@@ -434,7 +437,6 @@ Trace TraceReader::read(JSONCursor cursor) && {
   if (std::optional<JSONCursor> properties = cursor.find("properties"))
     readProperties(*properties);
   readBody(cursor, Trace::topBody(), /*parent=*/nullptr, /*depth=*/0);
-  return std::move(trace_);
 }
 
 //===--- Pairs ------------------------------------------------------------===//
@@ -480,15 +482,16 @@ static std::optional<TracePair> readPair(JSONCursor root, Context &context) {
     return std::nullopt;
 
   TraceReader forwardReader(context, Side::Forward), backwardReader(context, Side::Backward);
-  Trace forwardTrace = std::move(forwardReader).read(*forward);
-  auto pair = backward
-                  ? TracePair(std::move(forwardTrace), std::move(backwardReader).read(*backward))
-                  : TracePair(std::move(forwardTrace));
+  forwardReader.read(*forward);
+  if (backward)
+    backwardReader.read(*backward);
+  TracePair pair = backward ? TracePair(forwardReader.takeTrace(), backwardReader.takeTrace())
+                            : TracePair(forwardReader.takeTrace());
   if (pairName)
     pair.setName(*pairName);
-  for (auto [operand, id] : forwardReader.savedMarks)
+  for (auto [operand, id] : forwardReader.savedMarks())
     pair.markSavedReturn(operand, id);
-  for (auto [argument, id] : backwardReader.savedMarks)
+  for (auto [argument, id] : backwardReader.savedMarks())
     pair.markSavedArgument(argument, id);
   return pair;
 }

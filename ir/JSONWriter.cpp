@@ -270,14 +270,13 @@ void TraceWriter::writeDefinition(ValueId value, Scope &scope) {
 /// A value that has neither a name nor a number in this body is -1: no valid trace has one, but
 /// those who look for a fault may write any.
 void TraceWriter::writeReference(ValueId value, const Scope &scope) {
+  bool exists = value && value.index() < numbers_.size();
   if (!value)
     os_ << "null";
-  else if (value.index() >= numbers_.size())
-    os_ << -1;
-  else if (!trace_.name(value).empty())
+  else if (exists && !trace_.name(value).empty())
     writeJSONString(os_, trace_.name(value));
-  else if (const Number &number = numbers_[value.index()]; number.body == scope.body)
-    os_ << number.number;
+  else if (exists && numbers_[value.index()].body == scope.body)
+    os_ << numbers_[value.index()].number;
   else
     os_ << -1;
 }
