@@ -284,10 +284,8 @@ private:
       return false;
     if (family == Family::Copy)
       return isUnobservable(op, position);
-    if (family != Family::Slice)
-      return true;
-    std::optional<SliceRule> slice = sliceRule(op, trace_.tensorType(x));
-    return slice && slice->start == 0;
+    // Of a known start, the same size is the whole; of a symbolic one it need not be.
+    return family != Family::Slice || sliceRule(op, trace_.tensorType(x));
   }
 
   bool tagsAllow(const Op &op, ValueId replacement) const {

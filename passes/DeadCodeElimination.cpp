@@ -16,10 +16,11 @@
 //     return(%r)
 //   }
 //
-// An op is needed if it ends a body; if it writes a resource or its effects are unknown; if one of
-// its results is used by an op that is needed; or if it writes a storage that is shared (an
-// argument, or what an op with unknown effects was given) or that a needed op uses later, by any
-// name. Everything else goes. One sweep from the end finds all of it.
+// An op is needed if it ends a body; if it writes a resource or its effects are unknown; if it
+// writes a storage that others can reach (an argument, or what an op with unknown effects was
+// given); or if one of its results is used by an op that is needed. Other writes need no rule of
+// their own: after a write in place the storage is read by the new name, a result, or not at all.
+// Everything else goes. One sweep from the end finds all of it.
 //
 // The interface of what stays is kept. Arguments of a trace are the caller's signature; only saved
 // ones go. An op with bodies keeps its operands, results and body arguments, so that the `inputs`
@@ -42,8 +43,7 @@ namespace {
 class DeadCodeRemover {
 public:
   explicit DeadCodeRemover(Trace &trace)
-      : trace_(trace), roots_(trace), writes_(trace, roots_), isUsed_(trace.numValues(), false),
-        isStorageUsed_(trace.numValues(), false) {}
+      : trace_(trace), roots_(trace), writes_(trace, roots_), isUsed_(trace.numValues(), false) {}
 
   /// Returns true if anything was removed.
   bool run() {
@@ -72,7 +72,7 @@ private:
       kept.push_back(id);
       for (ValueId operand : op.operands())
         if (operand)
-          use(operand);
+          isUsed_[operand.index()] = true;
       for (BodyId nested : op.bodies())
         sweep(nested);
     }
@@ -80,12 +80,6 @@ private:
       return;
     std::reverse(kept.begin(), kept.end());
     keptOrders_.push_back({body, std::move(kept)});
-  }
-
-  void use(ValueId value) {
-    isUsed_[value.index()] = true;
-    for (ValueId root : roots_.roots(value))
-      isStorageUsed_[root.index()] = true;
   }
 
   /// Returns true if `op` must stay, given which of the ops after it are needed.
@@ -96,18 +90,14 @@ private:
     if (effects_.isUnknown() ||
         llvm::any_of(effects_.resources, [](const ResourceEffect &r) { return r.writes; }))
       return true;
-    return llvm::any_of(effects_.writes, [&](unsigned i) {
-      return writes_.isShared(op.operand(i)) ||
-             llvm::any_of(roots_.roots(op.operand(i)),
-                          [&](ValueId root) { return isStorageUsed_[root.index()]; });
-    });
+    return llvm::any_of(effects_.writes,
+                        [&](unsigned i) { return writes_.isShared(op.operand(i)); });
   }
 
   Trace &trace_;
   StorageRoots roots_;
   StorageWrites writes_;
   std::vector<bool> isUsed_;
-  std::vector<bool> isStorageUsed_; // by root
   std::vector<OpId> dead_;
   std::vector<std::pair<BodyId, std::vector<OpId>>> keptOrders_;
   Effects effects_; // scratch

@@ -27,91 +27,86 @@
 
 #include "rondo/ir/CoreOps.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+
 using namespace rondo;
 
 namespace {
 
-/// Places the `del`s of one trace. Uses, and the values that die at an op, are kept in tables by
-/// id: a list per op, linked through its values.
+/// Places the `del`s of one trace: a sweep from the end of every body, in which the first use met
+/// is the last.
 class DelPlacer {
 public:
   DelPlacer(Trace &trace, const OpSpec &delSpec)
-      : trace_(trace), delSpec_(delSpec), lastUse_(trace.numValues()),
-        nextDying_(trace.numValues()), dying_(trace.numOps()) {
-    forEachOp(trace, [&](const Op &op) {
-      for (ValueId operand : op.operands())
-        if (operand)
-          lastUse_[operand.index()] = op.id();
-    });
-  }
+      : trace_(trace), delSpec_(delSpec), isUsed_(trace.numValues(), false),
+        position_(trace.numOps(), 0) {}
 
   /// Returns true if a `del` was placed.
   bool run() { return placeIn(Trace::topBody()); }
 
 private:
-  struct ValueList {
-    ValueId first, last;
-  };
-
-  /// The op after which the name of `value`, a result of `definition`, ends; invalid if it does not
-  /// end in its body, or ends already.
-  OpId deathOf(ValueId value, const Op &definition) const {
-    OpId use = lastUse_[value.index()];
-    const Op &last = use ? trace_.op(use) : definition;
-    return last.spec().terminator || &last.spec() == &delSpec_ ? OpId() : last.id();
-  }
-
-  /// Lists the values of `body` by the op at which they die. Returns the number of such ops.
-  size_t collect(BodyId body) {
-    size_t numOps = 0;
-    for (OpId id : trace_.ops(body)) {
-      const Op &op = trace_.op(id);
-      for (ValueId result : op.results()) {
-        OpId death = deathOf(result, op);
-        if (!death)
-          continue;
-        ValueList &list = dying_[death.index()];
-        numOps += !list.first;
-        (list.first ? nextDying_[list.last.index()] : list.first) = result;
-        list.last = result;
-      }
-    }
-    return numOps;
-  }
-
-  OpId createDel(const ValueList &list) {
-    OpInit init;
-    init.spec = &delSpec_;
-    for (ValueId value = list.first; value; value = nextDying_[value.index()])
-      init.operands.push_back(value);
-    return trace_.createOp(std::move(init));
-  }
-
   bool placeIn(BodyId body) {
+    llvm::ArrayRef<OpId> before = trace_.ops(body);
+    for (uint32_t position = 0; position < before.size(); ++position)
+      position_[before[position].index()] = position;
+
     bool isChanged = false;
-    for (OpId id : trace_.ops(body))
+    std::vector<OpId> order; // from the end
+    order.reserve(2 * before.size());
+    for (OpId id : llvm::reverse(before)) {
       for (BodyId nested : trace_.op(id).bodies())
         isChanged |= placeIn(nested);
-
-    size_t numDels = collect(body);
-    if (numDels == 0)
-      return isChanged;
-    std::vector<OpId> order;
-    order.reserve(trace_.ops(body).size() + numDels);
-    for (OpId id : trace_.ops(body)) {
+      llvm::SmallVector<ValueId, 4> dying = namesThatEndAt(trace_.op(id));
+      if (!dying.empty())
+        order.push_back(createDel(dying));
       order.push_back(id);
-      if (const ValueList &list = dying_[id.index()]; list.first)
-        order.push_back(createDel(list));
     }
+    if (order.size() == before.size())
+      return isChanged;
+    std::reverse(order.begin(), order.end());
     trace_.setOps(body, std::move(order));
     return true;
   }
 
+  /// The body's own names that `op` is the last to use or, if nothing uses them, defines; in order
+  /// of definition. To be called for one op after the other, from the end.
+  llvm::SmallVector<ValueId, 4> namesThatEndAt(const Op &op) {
+    llvm::SmallVector<ValueId, 4> names;
+    // What a terminator gives goes on elsewhere; what a `del` names has ended.
+    bool isEnd = op.spec().terminator || &op.spec() == &delSpec_;
+    for (ValueId operand : op.operands()) {
+      if (!operand || isUsed_[operand.index()])
+        continue;
+      isUsed_[operand.index()] = true;
+      if (!isEnd && !trace_.isArgument(operand))
+        names.push_back(operand);
+    }
+    for (ValueId result : op.results())
+      if (!isEnd && !isUsed_[result.index()])
+        names.push_back(result);
+    if (names.size() > 1)
+      llvm::sort(names, [&](ValueId a, ValueId b) { return placeOf(a) < placeOf(b); });
+    return names;
+  }
+
+  /// Where a result is defined: the op's position, then the result's.
+  std::pair<uint32_t, unsigned> placeOf(ValueId result) const {
+    return {position_[trace_.definingOp(result).index()], trace_.index(result)};
+  }
+
+  OpId createDel(llvm::ArrayRef<ValueId> names) {
+    OpInit init;
+    init.spec = &delSpec_;
+    init.operands.assign(names.begin(), names.end());
+    return trace_.createOp(std::move(init));
+  }
+
   Trace &trace_;
   const OpSpec &delSpec_;
-  std::vector<OpId> lastUse_;      // by value
-  std::vector<ValueId> nextDying_; // by value
-  std::vector<ValueList> dying_;   // by op
+  std::vector<bool> isUsed_;       // by value: by an op that the sweep has seen
+  std::vector<uint32_t> position_; // by op, in its body
 };
 
 class DelPass : public TracePass {
