@@ -147,12 +147,13 @@ std::pair<ValueId, int64_t> GraphLowering::draw(Device device, ValueId given, in
 }
 
 void GraphLowering::advanceGenerators(JSONCursor where) {
-  for (const Generator &generator : generators_)
-    if (!generator.name.empty())
-      append(
-          "generator_advance", {},
-          {{"generator", generator.name}, {"device", generator.device}, {"count", generator.used}},
-          std::nullopt, where);
+  for (const Generator &generator : generators_) {
+    if (generator.name.empty())
+      continue;
+    append("generator_advance", {},
+           {{"generator", generator.name}, {"device", generator.device}, {"count", generator.used}},
+           std::nullopt, where);
+  }
 }
 
 ValueId GraphLowering::stateOf(const Attention &attention) {
@@ -220,11 +221,12 @@ bool GraphLowering::lowerMapped(const Node &node) {
       return false;
     op = *args[0].literal.asString();
     args = args.drop_front();
-    for (const auto &kwarg : kwargs)
+    for (const auto &kwarg : kwargs) {
       if (kwarg.first == "rng_state")
         given = valueOf(kwarg.second);
       else
         kwargsOfInner.push_back(kwarg);
+    }
     kwargs = kwargsOfInner;
     if (!given || !trace.type(given).asRNGState())
       return false;
@@ -271,7 +273,7 @@ void GraphLowering::lowerOpaque(const Node &node) {
   OpInit init;
   std::string opName = node.op;
   while (trace.registry().lookup(opName)) // a name that means another op
-    opName = "fx." + opName;
+    opName.insert(0, "fx.");
   init.spec = trace.opaqueSpec(opName);
   std::deque<std::string> attributeNames;
   llvm::StringSet<> taken;
@@ -293,12 +295,13 @@ void GraphLowering::lowerOpaque(const Node &node) {
 
   llvm::ArrayRef<Result> recorded = elements(node);
   Attribute::List given;
-  for (unsigned i = 0; i < recorded.size(); ++i)
-    if (recorded[i].type) {
-      given.push_back(int64_t(i));
-      init.resultTypes.push_back(*recorded[i].type);
-      init.resultNames.push_back(elementName(node, i));
-    }
+  for (unsigned i = 0; i < recorded.size(); ++i) {
+    if (!recorded[i].type)
+      continue;
+    given.push_back(int64_t(i));
+    init.resultTypes.push_back(*recorded[i].type);
+    init.resultNames.push_back(elementName(node, i));
+  }
   if (given.size() != recorded.size() && !given.empty())
     add("elements", std::move(given));
 

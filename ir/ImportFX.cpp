@@ -53,7 +53,6 @@ private:
     JSONCursor where;
   };
 
-  Type generatorType(const Graph &graph, ValueIndex input) const;
   void addForwardArguments();
   void collectReturns();
   ValueId addSavedArgument(ValueIndex input, const Argument &output, ValueId value);
@@ -80,27 +79,39 @@ private:
 // Arguments
 //===----------------------------------------------------------------------===//
 
-/// The type of a generator's state. Where no device is recorded it is that of the first tensor of
-/// the first op that draws from it, or else of the first input.
-Type Importer::generatorType(const Graph &graph, ValueIndex input) const {
-  const Value &generator = graph.values[input];
-  if (generator.result.device)
-    return RNGStateType{*generator.result.device};
-  auto deviceOf = [&](ValueIndex value) -> std::optional<Device> {
-    const TensorType *type = graph.values[value].result.asTensor();
-    return type ? std::optional(type->device) : std::nullopt;
-  };
-  for (const Node &node : graph.nodes)
-    for (const auto &[name, kwarg] : node.kwargs)
-      if (kwarg.kind == Argument::Kind::Ref && kwarg.ref == input)
-        for (const Argument &arg : node.args)
-          if (arg.kind == Argument::Kind::Ref)
-            if (std::optional<Device> device = deviceOf(arg.ref))
-              return RNGStateType{*device};
-  for (ValueIndex i = 0; i < graph.numInputs; ++i)
-    if (std::optional<Device> device = deviceOf(i))
-      return RNGStateType{*device};
-  return RNGStateType{Device::host()};
+/// The device of a value, if it is a tensor.
+static std::optional<Device> deviceOf(const Graph &graph, ValueIndex value) {
+  const TensorType *type = graph.values[value].result.asTensor();
+  return type ? std::optional(type->device) : std::nullopt;
+}
+
+/// The device of the first tensor of the first op that draws from `generator`.
+static std::optional<Device> deviceOfUse(const Graph &graph, ValueIndex generator) {
+  for (const Node &node : graph.nodes) {
+    bool draws = llvm::any_of(node.kwargs, [&](const auto &kwarg) {
+      return kwarg.second.kind == Argument::Kind::Ref && kwarg.second.ref == generator;
+    });
+    if (!draws)
+      continue;
+    for (const Argument &arg : node.args) {
+      if (arg.kind != Argument::Kind::Ref)
+        continue;
+      if (std::optional<Device> device = deviceOf(graph, arg.ref))
+        return device;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The type of a generator's state. Where no device is recorded it is that of its first use, or
+/// else of the first tensor among the inputs.
+static Type generatorType(const Graph &graph, ValueIndex input) {
+  std::optional<Device> device = graph.values[input].result.device;
+  if (!device)
+    device = deviceOfUse(graph, input);
+  for (ValueIndex i = 0; i < graph.numInputs && !device; ++i)
+    device = deviceOf(graph, i);
+  return RNGStateType{device.value_or(Device::host())};
 }
 
 void Importer::addForwardArguments() {
