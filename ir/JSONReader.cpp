@@ -541,6 +541,6 @@ llvm::Expected<TracePair> rondo::readJSON(llvm::StringRef text, llvm::StringRef 
   if (diagnostics.hasErrors())
     return takeReadErrors(diagnostics);
   if (llvm::Error error = verifyRead(*pair, file, diagnostics))
-    return std::move(error);
+    return error;
   return std::move(*pair);
 }
