@@ -1,8 +1,9 @@
 //===- CompilerBenchmark.cpp - What compiling a trace costs -----------------===//
 //
-// Every step over 1,000 to 1,000,000 ops. After the table come the medians and the growth
-// exponents: the slope of the time over the number of ops on logarithmic scales, least squares,
-// from 10,000 ops on (below, fixed costs and caches hide it).
+// Every step over 1,000 to 1,000,000 ops. After the table come the medians of the CPU time (one
+// thread does all the work; what else runs on the machine counts less) and the growth exponents:
+// the slope of that time over the number of ops on logarithmic scales, least squares, from 10,000
+// ops on (below, fixed costs and caches hide it).
 //
 //   build/release/bin/rondo_benchmarks --benchmark_repetitions=5
 //
@@ -172,12 +173,13 @@ public:
     for (const Run &run : runs)
       if (run.run_type == Run::RT_Iteration && !run.error_occurred)
         times_[run.run_name.function_name][std::atoll(run.run_name.args.c_str())].push_back(
-            run.GetAdjustedRealTime() / benchmark::GetTimeUnitMultiplier(run.time_unit));
+            run.GetAdjustedCPUTime() / benchmark::GetTimeUnitMultiplier(run.time_unit));
   }
 
   void Finalize() override {
     ConsoleReporter::Finalize();
-    GetOutputStream() << "\nmedian ms by number of ops, and growth exponent from 10,000 ops on\n";
+    GetOutputStream()
+        << "\nmedian CPU ms by number of ops, and growth exponent from 10,000 ops on\n";
     for (auto &[name, bySize] : times_) {
       GetOutputStream() << "  " << name << ':';
       std::vector<std::pair<double, double>> points;
