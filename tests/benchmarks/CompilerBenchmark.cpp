@@ -28,6 +28,10 @@
 #include <cmath>
 #include <map>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 using namespace rondo;
 
 namespace {
@@ -209,7 +213,17 @@ private:
 
 } // namespace
 
+/// Keeps freed memory in the process: else every large run pays for fresh pages from the kernel,
+/// and the growth shows that rather than the algorithms.
+static void keepMemory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, -1);
+#endif
+}
+
 int main(int argc, char **argv) {
+  keepMemory();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv))
     return 1;
