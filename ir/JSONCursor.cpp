@@ -44,13 +44,24 @@ struct JSONCursor::Node {
   llvm::StringRef string() const { return {text, length}; }
 };
 
-/// The children of an array or object.
+/// The children of an array or object: this, then the nodes, then, for an object, for each node the
+/// index of its key in `Storage::keys`. A text below 4 GiB has fewer than 2^31 of them.
 struct JSONCursor::Block {
   const Block *parent = nullptr; ///< null for the root
-  size_t indexInParent = 0;
-  size_t size = 0;
-  Node *nodes = nullptr;
-  uint32_t *keys = nullptr; ///< indices into `Storage::keys`; null for an array
+  uint32_t indexInParent = 0;
+  uint32_t size : 31;
+  uint32_t hasKeys : 1;
+
+  Block(uint32_t size, bool hasKeys) : size(size), hasKeys(hasKeys) {}
+  static Block *create(llvm::BumpPtrAllocator &allocator, size_t size, bool hasKeys) {
+    size_t bytes = sizeof(Block) + size * (sizeof(Node) + (hasKeys ? sizeof(uint32_t) : 0));
+    return new (allocator.Allocate(bytes, alignof(Block))) Block(uint32_t(size), hasKeys);
+  }
+
+  Node *nodes() { return reinterpret_cast<Node *>(this + 1); }
+  const Node *nodes() const { return reinterpret_cast<const Node *>(this + 1); }
+  uint32_t *keys() { return reinterpret_cast<uint32_t *>(nodes() + size); }
+  const uint32_t *keys() const { return reinterpret_cast<const uint32_t *>(nodes() + size); }
 };
 
 struct JSONCursor::Storage {
@@ -166,11 +177,10 @@ private:
   bool end(JSONKind kind) {
     Frame frame = frames_.back();
     frames_.pop_back();
-    auto *block = new (storage_.allocator.Allocate<Block>()) Block;
-    block->size = pendingNodes_.size() - frame.firstNode;
-    block->nodes = storage_.allocator.Allocate<Node>(block->size);
-    for (size_t i = 0; i < block->size; ++i) {
-      auto *node = new (&block->nodes[i]) Node(pendingNodes_[frame.firstNode + i]);
+    Block *block =
+        Block::create(storage_.allocator, pendingNodes_.size() - frame.firstNode, frame.isObject);
+    for (uint32_t i = 0; i < block->size; ++i) {
+      auto *node = new (&block->nodes()[i]) Node(pendingNodes_[frame.firstNode + i]);
       if (node->kind == JSONKind::Array || node->kind == JSONKind::Object) {
         node->block->parent = block;
         node->block->indexInParent = i;
@@ -178,8 +188,7 @@ private:
     }
     pendingNodes_.resize(frame.firstNode);
     if (frame.isObject) {
-      block->keys = storage_.allocator.Allocate<uint32_t>(block->size);
-      std::copy(pendingKeys_.begin() + frame.firstKey, pendingKeys_.end(), block->keys);
+      std::copy(pendingKeys_.begin() + frame.firstKey, pendingKeys_.end(), block->keys());
       pendingKeys_.resize(frame.firstKey);
       findDuplicates(*block);
     }
@@ -192,7 +201,7 @@ private:
   void findDuplicates(const Block &block) {
     lastSeen_.resize(storage_.keys.size(), nullptr);
     for (size_t i = 0; i < block.size; ++i) {
-      const Block *&seen = lastSeen_[block.keys[i]];
+      const Block *&seen = lastSeen_[block.keys()[i]];
       if (seen == &block)
         duplicates.emplace_back(&block, i);
       seen = &block;
@@ -353,7 +362,7 @@ std::string rondo::quoteForMessage(llvm::StringRef text) {
 }
 
 const JSONCursor::Node &JSONCursor::node() const {
-  return block_ ? block_->nodes[index_] : storage_->root;
+  return block_ ? block_->nodes()[index_] : storage_->root;
 }
 
 JSONKind JSONCursor::kind() const {
@@ -512,7 +521,7 @@ std::optional<JSONCursor> JSONCursor::find(llvm::StringRef key) const {
     return std::nullopt;
   const Block &block = *node().block;
   for (size_t i = 0; i < block.size; ++i) {
-    if (storage_->keys[block.keys[i]] == key)
+    if (storage_->keys[block.keys()[i]] == key)
       return JSONCursor(*storage_, &block, i);
   }
   return std::nullopt;
@@ -526,7 +535,7 @@ std::optional<JSONCursor> JSONCursor::require(llvm::StringRef key) const {
 }
 
 llvm::StringRef JSONCursor::key() const {
-  return block_ && block_->keys ? storage_->keys[block_->keys[index_]] : llvm::StringRef();
+  return block_ && block_->hasKeys ? storage_->keys[block_->keys()[index_]] : llvm::StringRef();
 }
 
 std::string JSONCursor::pointer() const {
@@ -537,7 +546,7 @@ std::string JSONCursor::pointer() const {
   std::string pointer;
   for (const JSONCursor &step : llvm::reverse(path)) {
     pointer += '/';
-    if (!step.block_->keys) {
+    if (!step.block_->hasKeys) {
       pointer += std::to_string(step.index_);
       continue;
     }

@@ -65,7 +65,7 @@
 
 #include "VerifierImpl.h"
 
-#include "llvm/Support/MathExtras.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace rondo;
 using namespace rondo::verifier;
@@ -158,53 +158,13 @@ static constexpr unsigned maxBodyDepth = 256;
 
 namespace {
 
-/// The named values seen so far, by body and name: a hash table of value ids. Equal names have
-/// equal addresses, and those of neighbouring values are mostly neighbours, too: runs of addresses
-/// go into runs of slots, for the sake of the cache.
-class NameTable {
-public:
-  NameTable(const Trace &trace, llvm::ArrayRef<uint32_t> scopes)
-      : trace_(trace), scopes_(scopes),
-        slots_(size_t(llvm::PowerOf2Ceil(2 * uint64_t(trace.numValues()) + runLength))) {}
-
-  /// Enters `value` unless its scope has one of this name: then returns that one.
-  ValueId insert(ValueId value) {
-    uint32_t scope = scopes_[value.index()];
-    uint64_t address = reinterpret_cast<uintptr_t>(trace_.name(value).data()) / 32;
-    uint64_t run =
-        (address / runLength + scope * uint64_t(0xD1B54A32D192ED03)) * uint64_t(0x9E3779B97F4A7C15);
-    uint32_t tag = uint32_t(address) ^ scope;
-    for (size_t i = (run >> 32) * runLength + address % runLength;; ++i) {
-      Slot &slot = slots_[i & (slots_.size() - 1)];
-      if (!slot.value) {
-        slot = {value.index() + 1, tag};
-        return {};
-      }
-      ValueId other(slot.value - 1);
-      if (slot.tag == tag && scopes_[other.index()] == scope &&
-          trace_.name(other).data() == trace_.name(value).data())
-        return other;
-    }
-  }
-
-private:
-  static constexpr unsigned runLength = 16;
-  struct Slot {
-    uint32_t value; ///< index + 1; 0: free
-    uint32_t tag;   ///< differs for most that are not equal
-  };
-  const Trace &trace_;
-  llvm::ArrayRef<uint32_t> scopes_;
-  std::vector<Slot> slots_;
-};
-
 /// The sweep over all bodies, from the top one inwards, in program order.
 class TraceVerifier {
 public:
   TraceVerifier(const Trace &trace, DiagnosticList &diagnostics)
       : trace_(trace), report_(trace, diagnostics), ops_(trace, report_), bodies_(trace, report_),
         storage_(trace, report_), regions_(trace, report_), scopes_(trace.numValues()),
-        isSeen_(trace.numOps()), names_(trace, scopes_) {}
+        isSeen_(trace.numOps()) {}
 
   void run() {
     verifyBody(Trace::topBody(), nullptr, BodyId());
@@ -220,6 +180,7 @@ private:
   void verifyBodies(const Op &op, BodyId body);
   void defineResults(const Op &op, BodyId body);
   void define(ValueId value, BodyId body, const Op *op);
+  void verifyNames(const Op *parent, size_t first);
   void reportUndefined(const Op &op, unsigned operand, BodyId body);
 
   bool isDefined(ValueId value, BodyId body) const {
@@ -235,7 +196,13 @@ private:
   /// Per value: 1 + the index of the body in which it was defined so far; 0: nowhere.
   std::vector<uint32_t> scopes_;
   std::vector<bool> isSeen_; ///< per op
-  NameTable names_;
+  struct NamedValue {
+    uintptr_t name; ///< address; equal names have equal addresses
+    uint32_t position;
+    ValueId value;
+  };
+  /// The named values of the bodies that the sweep is in, the innermost last.
+  std::vector<NamedValue> names_;
   llvm::SmallVector<const Type *, 8> operandTypes_;
   unsigned depth_ = 0;
   unsigned claimedRegions_ = 0; ///< how many of the enclosing ops are regions with a claim
@@ -245,6 +212,7 @@ private:
 
 /// `outer`: where `parent`, the op that carries `body`, stands.
 void TraceVerifier::verifyBody(BodyId body, const Op *parent, BodyId outer) {
+  size_t firstName = names_.size();
   verifyArguments(body, parent, outer);
   llvm::ArrayRef<OpId> ops = trace_.ops(body);
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -266,6 +234,7 @@ void TraceVerifier::verifyBody(BodyId body, const Op *parent, BodyId outer) {
   }
   if (!findTerminator(trace_, body))
     report_.errorInBody(parent, BodyOf{parent, body}, " does not end with a terminator");
+  verifyNames(parent, firstName);
 }
 
 void TraceVerifier::verifyArguments(BodyId body, const Op *parent, BodyId outer) {
@@ -377,9 +346,63 @@ void TraceVerifier::define(ValueId value, BodyId body, const Op *op) {
     report_.errorInBody(op, "value name '%", name,
                         "' is malformed: expected a letter or '_', then letters, digits, '_', "
                         "'.', '$'");
-  if (ValueId other = names_.insert(value))
-    report_.noteDefinition(
-        report_.errorInBody(op, "value name '%", name, "' is used twice in one body"), other);
+  names_.push_back({reinterpret_cast<uintptr_t>(name.data()), uint32_t(names_.size()), value});
+}
+
+/// Sorts a sequence of a few sorted runs by merging them.
+template <typename T, typename Less>
+static void sortRuns(llvm::MutableArrayRef<T> items, Less isBefore) {
+  constexpr size_t few = 256;
+  llvm::SmallVector<T *, 16> bounds = {items.begin()};
+  for (T *item = items.begin(); item != items.end() && bounds.size() < few; ++item)
+    if (item != items.begin() && isBefore(*item, item[-1]))
+      bounds.push_back(item);
+  if (bounds.size() == few) {
+    llvm::sort(items, isBefore);
+    return;
+  }
+  for (bounds.push_back(items.end()); bounds.size() > 2;) {
+    size_t kept = 1;
+    for (size_t i = 2; i < bounds.size(); i += 2) {
+      std::inplace_merge(bounds[i - 2], bounds[i - 1], bounds[i], isBefore);
+      bounds[kept++] = bounds[i];
+    }
+    if (bounds.size() % 2 == 0) // a run without a partner
+      bounds[kept++] = bounds.back();
+    bounds.resize(kept);
+  }
+}
+
+/// Looks for equal names from `first` on, those of a body of `parent`, and forgets them. Names that
+/// were made in program order mostly have rising addresses, so that there is little to sort.
+void TraceVerifier::verifyNames(const Op *parent, size_t first) {
+  auto names = llvm::MutableArrayRef<NamedValue>(names_).drop_front(first);
+  auto isBefore = [](const NamedValue &a, const NamedValue &b) {
+    return std::tie(a.name, a.position) < std::tie(b.name, b.position);
+  };
+  sortRuns(names, isBefore);
+  llvm::SmallVector<std::pair<NamedValue, ValueId>, 0> repeated; // and the one before
+  for (size_t i = 1; i < names.size(); ++i)
+    if (names[i].name == names[i - 1].name)
+      repeated.push_back({names[i], names[i - 1].value});
+  // Addresses differ from run to run, positions do not.
+  llvm::sort(repeated,
+             [](const auto &a, const auto &b) { return a.first.position < b.first.position; });
+  for (const auto &[again, before] : repeated) {
+    const Op *op = findOp(trace_, trace_.definingOp(again.value));
+    report_.noteDefinition(report_.errorInBody(op ? op : parent, "value name '%",
+                                               trace_.name(again.value),
+                                               "' is used twice in one body"),
+                           before);
+  }
+  names_.resize(first);
+}
+
+/// Returns true if `argument` is still one of its body.
+static bool isListed(const Trace &trace, ValueId argument) {
+  llvm::ArrayRef<ValueId> arguments = trace.arguments(trace.owner(argument));
+  unsigned index = trace.index(argument);
+  return index < arguments.size() && arguments[index] == argument;
 }
 
 void TraceVerifier::reportUndefined(const Op &op, unsigned operand, BodyId body) {
@@ -396,16 +419,15 @@ void TraceVerifier::reportUndefined(const Op &op, unsigned operand, BodyId body)
     report_.noteDefinition(report_.error(op, OperandOf{op, operand}, what), value);
     return;
   }
-  bool isElsewhere = definition
-                         ? definition->body().isValid()
-                         : !id && llvm::is_contained(trace_.arguments(trace_.owner(value)), value);
-  if (isElsewhere)
+  bool isElsewhere = definition ? definition->body().isValid() : !id && isListed(trace_, value);
+  if (isElsewhere) {
     report_.noteDefinition(report_.error(op, OperandOf{op, operand},
                                          " is defined in another body; a body must be given "
                                          "what it uses as arguments"),
                            value);
-  else
+  } else {
     report_.error(op, OperandOf{op, operand}, " is no longer defined in the program");
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -37,12 +37,13 @@ void BodyVerifier::verifyCondition(const Op &op, unsigned operand, llvm::StringR
   const Type *type = findType(trace_, op.operand(operand));
   if (type && isOneBool(*type))
     return;
-  if (type)
+  if (type) {
     report_.noteDefinition(report_.error(op, OperandOf{op, operand}, ", ", role, ", has type ",
                                          *type, ", expected one bool"),
                            op.operand(operand));
-  else if (!op.operand(operand))
+  } else if (!op.operand(operand)) {
     report_.error(op, "'", op.name(), "' op operand #", operand, ", ", role, ", is absent");
+  }
 }
 
 void BodyVerifier::verifyArguments(const Op &op, BodyId body) {
@@ -62,11 +63,12 @@ void BodyVerifier::verifyArguments(const Op &op, BodyId body) {
     if (!passed[i])
       report_.error(op, "'", op.name(), "' op operand #", operand,
                     " is absent but is given to its body");
-    else if (given && given != &type)
+    else if (given && given != &type) {
       report_.noteDefinition(report_.error(op, "argument #", i, " (", Named{arguments[i]}, ") of ",
                                            BodyOf{&op, body}, " has type ", type, ", but operand #",
                                            operand, " (", Named{passed[i]}, ") has type ", *given),
                              passed[i]);
+    }
   }
 }
 
@@ -134,10 +136,11 @@ void BodyVerifier::verifyLoopResults(const Op &op) {
   for (unsigned i = 0; i < op.results().size(); ++i) {
     const Type &type = trace_.type(op.result(i));
     const Type *carried = findType(trace_, op.operand(i));
-    if (carried && carried != &type)
+    if (carried && carried != &type) {
       report_.noteDefinition(report_.error(op, ResultOf{op, i}, " has type ", type,
                                            ", but operand #", i, " (", Named{op.operand(i)},
                                            ") has type ", *carried),
                              op.operand(i));
+    }
   }
 }

@@ -40,11 +40,12 @@ static bool hasCountableExtent(const TensorType &type) {
 
 /// What is wrong with dimensions or strides, `what`; empty if nothing is.
 static std::string dimsFault(llvm::StringRef what, llvm::ArrayRef<Dim> dims) {
-  for (unsigned i = 0; i < dims.size(); ++i)
+  for (unsigned i = 0; i < dims.size(); ++i) {
     if (dims[i].isOverflow() || dims[i].asConstant().value_or(0) < 0)
       return ("whose " + what + " #" + llvm::Twine(i) +
               (dims[i].isOverflow() ? " has overflowed" : " is negative"))
           .str();
+  }
   return "";
 }
 
@@ -185,11 +186,12 @@ bool OpVerifier::verifyAnew(const Op &op, llvm::ArrayRef<const Type *> operandTy
   OpContext context(spec, operandTypes, op.attributes(), resultTypes_);
   fits = spec.infer ? verifyInferredTypes(op, OpContext(spec, operandTypes, op.attributes()))
                     : verifyDeclaredTypes(op);
-  if (fits && spec.verify)
+  if (fits && spec.verify) {
     if (llvm::Error error = spec.verify(context)) {
       report_.error(op, "'", spec.name, "' op ", messageOf(std::move(error)));
       fits = false;
     }
+  }
   return fits;
 }
 
@@ -214,12 +216,13 @@ static bool hasOverflow(const Attribute &attribute) {
 
 bool OpVerifier::verifyIntegers(const Op &op) {
   bool fits = true;
-  for (const NamedAttribute &attribute : op.attributes())
+  for (const NamedAttribute &attribute : op.attributes()) {
     if (hasOverflow(attribute.value)) {
       report_.error(op, "'", op.name(), "' op attribute '", attribute.name,
                     "' has an integer that overflowed");
       fits = false;
     }
+  }
   return fits;
 }
 

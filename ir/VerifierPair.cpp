@@ -55,11 +55,12 @@ private:
 } // namespace
 
 void PairVerifier::rejectSavedArguments() {
-  for (unsigned i = 0; i < forward_.arguments().size(); ++i)
+  for (unsigned i = 0; i < forward_.arguments().size(); ++i) {
     if (SavedId id = forward_.savedArgument(i))
       report_.errorInBody(nullptr, "argument #", i, " (", Named{forward_.arguments()[i]},
                           ") of the forward is marked as saved ", id,
                           "; only the backward has saved arguments");
+  }
 }
 
 void PairVerifier::rejectSavedReturns() {

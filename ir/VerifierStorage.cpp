@@ -83,11 +83,12 @@ void StorageVerifier::defineArgument(ValueId argument, ValueId operand) {
 
 void StorageVerifier::use(const Op &op, unsigned i) {
   ValueId value = op.operand(i);
-  for (uint32_t root : roots(value.index()))
+  for (uint32_t root : roots(value.index())) {
     if (values_[root].lastWrite > values_[value.index()].madeAt) {
       reportStale(op, i, root);
       break;
     }
+  }
   if (deletedBy_.empty() || !deletedBy_[value.index()])
     return;
   Diagnostic *error = report_.error(op, OperandOf{op, i}, " is used after it was deleted");
@@ -165,11 +166,12 @@ static bool isExpanded(const Type &type) {
 
 void StorageVerifier::write(const Op &op, unsigned i, llvm::ArrayRef<ViewEffect> views) {
   ValueId written = op.operand(i);
-  if (isExpanded(trace_.type(written)))
+  if (isExpanded(trace_.type(written))) {
     report_.noteDefinition(report_.error(op, OperandOf{op, i}, " is written but has type ",
                                          trace_.type(written),
                                          ", in which several indices share an element"),
                            written);
+  }
   Write record{op.id(), written, ValueId()};
   for (ViewEffect view : views)
     if (view.operand == i && view.result < op.results().size())
@@ -205,11 +207,12 @@ void StorageVerifier::defineFromBodies(const Op &op, uint32_t before) {
         addView(op.result(i), returned(body, i));
   }
   // What was written inside and is returned has its newest name out here.
-  if (now_ != before)
+  if (now_ != before) {
     for (ValueId result : llvm::reverse(op.results()))
       for (uint32_t root : roots(result.index()))
         if (values_[root].lastWrite > before)
           writes_[root].newest = result;
+  }
 }
 
 bool StorageVerifier::isWrittenSince(ValueId value, uint32_t before) const {

@@ -98,9 +98,9 @@ namespace {
 
 /// How a storage leaves its body.
 enum Exposure : uint8_t {
-  hidden = 0,
-  savedOnly = 1, ///< saved for the backward, which only reads it
-  given = 2,     ///< to the caller, to an outer body, or to a backward that may write or return it
+  Hidden = 0,
+  SavedOnly = 1, ///< saved for the backward, which only reads it
+  Given = 2,     ///< to the caller, to an outer body, or to a backward that may write or return it
 };
 
 /// Merges the equal ops of one trace.
@@ -108,7 +108,7 @@ class OpMerger {
 public:
   /// `onlyRead`: links whose value the backward only reads; empty for a backward.
   OpMerger(Trace &trace, const SavedIds &onlyRead)
-      : trace_(trace), roots_(trace), writes_(trace, roots_), exposure_(trace.numValues(), hidden),
+      : trace_(trace), roots_(trace), writes_(trace, roots_), exposure_(trace.numValues(), Hidden),
         mergedInto_(trace.numValues()), lastWrite_(trace.numOps(), 0) {
     expose(Trace::topBody(), onlyRead);
   }
@@ -137,7 +137,7 @@ private:
           continue;
         SavedId link = body == Trace::topBody() ? trace_.savedReturn(i) : SavedId();
         for (ValueId root : roots_.roots(op.operand(i)))
-          exposure_[root.index()] |= link && onlyRead.count(link) ? savedOnly : given;
+          exposure_[root.index()] |= link && onlyRead.count(link) ? SavedOnly : Given;
       }
     }
   }
@@ -170,7 +170,7 @@ private:
       if (!isFresh(first.result(i)))
         continue;
       uint8_t a = exposure_[first.result(i).index()], b = exposure_[second.result(i).index()];
-      if (a && b && ((a | b) & given))
+      if (a && b && ((a | b) & Given))
         return false;
     }
     return true;

@@ -33,13 +33,13 @@ void StorageWrites::addWrites(const Op &op, uint32_t position,
   if (effects.isUnknown()) {
     for (ValueId operand : op.operands())
       if (operand)
-        flag(operand, shared | written);
+        flag(operand, Shared | Written);
     for (ValueId result : op.results())
-      flag(result, shared | written);
+      flag(result, Shared | Written);
     pending.push_back({ValueId(), position});
   }
   for (unsigned i : effects.writes) {
-    flag(op.operand(i), written);
+    flag(op.operand(i), Written);
     for (ValueId root : roots_.roots(op.operand(i)))
       pending.push_back({root, position});
   }
@@ -53,7 +53,7 @@ static void addPosition(llvm::SmallVectorImpl<uint32_t> &positions, uint32_t pos
 void StorageWrites::addBody(BodyId body) {
   for (ValueId argument : trace_.arguments(body))
     if (!trace_.type(argument).asScalar())
-      flag(argument, shared);
+      flag(argument, Shared);
 
   std::vector<std::pair<ValueId, uint32_t>> pending; // an invalid root: everything shared
   llvm::ArrayRef<OpId> order = trace_.ops(body);
@@ -66,21 +66,21 @@ void StorageWrites::addBody(BodyId body) {
     if (op.spec().terminator)
       for (ValueId operand : op.operands())
         if (operand)
-          flag(operand, returned);
+          flag(operand, Returned);
   }
   // Only now is it known what is shared.
   for (auto [root, position] : pending) {
-    bool isShared = !root || (flags_[root.index()] & shared);
+    bool isShared = !root || (flags_[root.index()] & Shared);
     addPosition(isShared ? sharedWrites_[body] : ownWrites_[root], position);
   }
 }
 
 llvm::ArrayRef<uint32_t> StorageWrites::positions(ValueId root) const {
-  if (flags_[root.index()] & shared) {
+  if (flags_[root.index()] & Shared) {
     auto it = sharedWrites_.find(trace_.owner(root));
     return it == sharedWrites_.end() ? llvm::ArrayRef<uint32_t>() : it->second;
   }
-  if (!(flags_[root.index()] & written))
+  if (!(flags_[root.index()] & Written))
     return {};
   auto it = ownWrites_.find(root);
   return it == ownWrites_.end() ? llvm::ArrayRef<uint32_t>() : it->second;

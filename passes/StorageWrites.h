@@ -22,11 +22,11 @@ public:
   /// True if something other than the ops of the body can reach the storage: it came in as an
   /// argument, or an op with unknown effects was given it. All shared storages of a body count as
   /// one: a caller may pass tensors that overlap, and an op with unknown effects may touch any.
-  bool isShared(ValueId value) const { return hasFlag(value, shared); }
+  bool isShared(ValueId value) const { return hasFlag(value, Shared); }
   /// True if an op of the body writes the storage, or is given it and has unknown effects.
-  bool isWritten(ValueId value) const { return hasFlag(value, written); }
+  bool isWritten(ValueId value) const { return hasFlag(value, Written); }
   /// True if the body's terminator gives a name of the storage.
-  bool isReturned(ValueId value) const { return hasFlag(value, returned); }
+  bool isReturned(ValueId value) const { return hasFlag(value, Returned); }
 
   /// One past the position of the last op before `position` that may write the storage; 0 if none
   /// may. Two reads see the same data exactly if this is equal for them.
@@ -35,7 +35,7 @@ public:
   bool isWrittenAfter(ValueId value, uint32_t position) const;
 
 private:
-  enum Flag : uint8_t { shared = 1, written = 2, returned = 4 };
+  enum Flag : uint8_t { Shared = 1, Written = 2, Returned = 4 };
   using Positions = llvm::SmallVector<uint32_t, 1>; ///< rising
 
   void addBody(BodyId body);

@@ -27,15 +27,13 @@ struct TextCase {
   std::vector<const char *> messages;
   const char *good;
 };
-inline void PrintTo(const TextCase &c, std::ostream *os) {
-  *os << c.says;
+inline std::ostream &operator<<(std::ostream &os, const TextCase &c) {
+  return os << c.says;
 }
 
 /// Core ops, and what tests of the verifier need besides.
-class VerifierTestBase {
-protected:
+struct VerifierTestBase {
   VerifierTestBase() { llvm::cantFail(registerCoreOps(registry)); }
-  OpRegistry registry;
 
   /// All diagnostics of reading and verifying `text`; empty if there are none.
   std::string diagnose(llvm::StringRef text) {
@@ -48,6 +46,8 @@ protected:
     llvm::Error error = verify(trace);
     return error ? llvm::toString(std::move(error)) + "\n" : "";
   }
+
+  OpRegistry registry;
 };
 
 class VerifierTextTest : public VerifierTestBase, public testing::TestWithParam<TextCase> {
@@ -69,6 +69,7 @@ std::vector<unsigned> invariantsOfStructureCases();
 
 template <typename Cases> std::vector<unsigned> invariantsOf(const Cases &cases) {
   std::vector<unsigned> numbers;
+  numbers.reserve(cases.size());
   for (const auto &c : cases)
     numbers.push_back(c.invariant);
   return numbers;

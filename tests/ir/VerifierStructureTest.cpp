@@ -9,6 +9,8 @@
 
 #include "rondo/ir/TraceBuilder.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <random>
 
 using namespace rondo;
@@ -65,8 +67,8 @@ struct StructureCase {
   /// Each must be in the diagnostics.
   std::vector<const char *> messages;
 };
-void PrintTo(const StructureCase &c, std::ostream *os) {
-  *os << c.says;
+std::ostream &operator<<(std::ostream &os, const StructureCase &c) {
+  return os << c.says;
 }
 
 const std::vector<StructureCase> cases = {
@@ -375,6 +377,37 @@ TEST_F(VerifierStructureTest, ClonesAreSound) {
   sample.trace.setOps(Trace::topBody(), {op, sample.relu, sample.fused, sample.ret});
   EXPECT_EQ(diagnose(sample.trace), "");
   EXPECT_EQ(diagnose(sample.trace.clone()), "");
+}
+
+/// Equal names are found, and reported in program order, in whatever order names were made.
+TEST_F(VerifierStructureTest, NamesMadeInAnyOrder) {
+  for (unsigned runs : {1, 2, 7, 255, 256, 1000}) {
+    Sample sample(registry);
+    std::vector<OpId> order;
+    for (unsigned i = 0; i < 1000; ++i)
+      order.push_back(sample.create("relu", {sample.x}, "v" + std::to_string(i)));
+    sample.trace.setName(sample.result(order[10]), "v20");
+    sample.trace.setName(sample.result(order[900]), "v30");
+    // `runs` descending steps: op i * runs + k comes before op j * runs + k + 1.
+    std::vector<OpId> shuffled;
+    for (unsigned k = 0; k < runs; ++k)
+      for (unsigned i = k; i < order.size(); i += runs)
+        shuffled.push_back(order[i]);
+    shuffled.push_back(sample.ret);
+    sample.trace.setOps(Trace::topBody(), shuffled);
+    sample.trace.setOperands(sample.ret, {});
+
+    DiagnosticList diagnostics;
+    verify(sample.trace, diagnostics);
+    std::vector<OpId> expected;
+    for (auto [a, b] : {std::pair(order[10], order[20]), std::pair(order[900], order[30])})
+      expected.push_back(llvm::find(shuffled, a) < llvm::find(shuffled, b) ? b : a);
+    llvm::sort(expected,
+               [&](OpId a, OpId b) { return llvm::find(shuffled, a) < llvm::find(shuffled, b); });
+    ASSERT_EQ(diagnostics.diagnostics().size(), 2u) << runs;
+    for (unsigned i = 0; i < 2; ++i)
+      EXPECT_EQ(diagnostics.diagnostics()[i].location, locationOf(sample.trace, expected[i]));
+  }
 }
 
 /// Past its limit the list counts errors and keeps no more.

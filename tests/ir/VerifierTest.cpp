@@ -331,21 +331,18 @@ trace @t(%x: f32[8], %s: i64) {
   return(%c, %d)
 }
 )");
-  std::vector<std::string> lines;
+  std::string errors;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);)
     if (line.find("error:") != std::string::npos)
-      lines.push_back(line);
-  EXPECT_EQ(lines, (std::vector<std::string>{
-                       "t.trace:2:3: error: 'relu' op operand #0 (x) has type i64, expected tensor",
-                       "t.trace:3:3: error: 'softmax' op has no attribute 'dims' (did you mean "
-                       "'dim'?)",
-                       "t.trace:3:3: error: 'softmax' op has no attribute 'mode'",
-                       "t.trace:3:3: error: 'softmax' op needs attribute 'dim' (int)",
-                       "t.trace:4:3: error: 'add' op result #0 ('%c') has type f32[4], expected "
-                       "f32[8]",
-                       "t.trace:5:3: error: 'exp' op expects 1 operand, got 2",
-                   }));
+      errors += line + "\n";
+  EXPECT_EQ(errors, R"(t.trace:2:3: error: 'relu' op operand #0 (x) has type i64, expected tensor
+t.trace:3:3: error: 'softmax' op has no attribute 'dims' (did you mean 'dim'?)
+t.trace:3:3: error: 'softmax' op has no attribute 'mode'
+t.trace:3:3: error: 'softmax' op needs attribute 'dim' (int)
+t.trace:4:3: error: 'add' op result #0 ('%c') has type f32[4], expected f32[8]
+t.trace:5:3: error: 'exp' op expects 1 operand, got 2
+)");
 }
 
 /// An op that is like one before but for an attribute or a type is checked for itself.
@@ -369,6 +366,102 @@ trace @t(%x: f32[8], %y: f32[4]) {
   EXPECT_NE(text.find("t.trace:6:3: error: 'softmax' op result #0 ('%e')"), std::string::npos)
       << text;
   EXPECT_EQ(text.find("t.trace:7:"), std::string::npos) << text;
+}
+
+/// Views and writes that an effects hook finds count as those of the spec do.
+TEST_F(VerifierTest, EffectsOfHooks) {
+  OpSpec spec;
+  spec.name = "mylib.update";
+  spec.operands = {{"x"}};
+  spec.attributes = {{"in_place", AttributeKind::Bool, /*required=*/true}};
+  spec.results = {"out"};
+  spec.infer = [](const OpContext &op, llvm::SmallVectorImpl<Type> &results) {
+    results.push_back(*op.operand(0));
+    return llvm::Error::success();
+  };
+  spec.effects = [](const OpContext &op, Effects &effects) {
+    if (!op.boolAttribute("in_place"))
+      return;
+    effects.addWrite(0);
+    effects.addView(0, 0);
+  };
+  llvm::cantFail(registry.registerOp(std::move(spec)));
+  EXPECT_EQ(diagnose(R"(
+trace @t(%x: f32[8, 4]) {
+  %y: f32[8, 4; 1, 8] = mylib.update(%x) {in_place = false}
+  %z: f32[8, 4] = mylib.update(%x) {in_place = true}
+  return(%y, %z)
+}
+)"),
+            "");
+  std::string text = diagnose(R"(
+trace @t(%x: f32[8, 4]) {
+  %y: f32[8, 4; 1, 8] = mylib.update(%x) {in_place = true}
+  %z: f32[8, 4] = mylib.update(%y) {in_place = false}
+  %u: f32[8, 4] = mylib.update(%z) {in_place = true}
+  return(%z, %u)
+}
+)");
+  EXPECT_NE(text.find("t.trace:2:3: error: 'mylib.update' op result #0 ('%y') has type f32[8, 4; "
+                      "1, 8], expected f32[8, 4]"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("t.trace:5:3: error: 'return' op operand #0 ('%z') is a stale name"),
+            std::string::npos)
+      << text;
+}
+
+/// An embedder's op that writes several parts of a storage, each a result, renames them together.
+TEST_F(VerifierTest, WriteOfAnOpWhoseResultsAreViews) {
+  OpSpec spec;
+  spec.name = "mylib.zero_parts";
+  spec.operands = {{"x"}};
+  spec.results = {"first", "second"};
+  spec.writes = {0};
+  spec.allResultsViewFirst = true;
+  llvm::cantFail(registry.registerOp(std::move(spec)));
+  std::string text = diagnose(R"(
+trace @t(%x: f32[8]) {
+  %a: f32[4], %b: f32[4] = mylib.zero_parts(%x)
+  %c: f32[4] = add(%a, %b)
+  return(%c, %x)
+}
+)");
+  EXPECT_EQ(text.find("t.trace:3:"), std::string::npos) << text;
+  EXPECT_NE(text.find("t.trace:4:3: error: 'return' op operand #1 ('%x') is a stale name"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("note: the newest name of the storage is '%a'"), std::string::npos) << text;
+}
+
+/// The condition of an embedder's op with two branches is one bool, too.
+TEST_F(VerifierTest, ConditionOfAnEmbeddersIf) {
+  OpSpec spec;
+  spec.name = "mylib.choose";
+  spec.operands = {{"condition", OperandKind::Any}};
+  spec.variadicResults = true;
+  spec.bodies = BodyKind::If;
+  llvm::cantFail(registry.registerOp(std::move(spec)));
+  auto withCondition = [&](const std::string &type) {
+    return diagnose("trace @t(%p: " + type + R"() {
+  mylib.choose(%p) {
+    return()
+  } {
+    return()
+  }
+  return()
+}
+)");
+  };
+  EXPECT_EQ(withCondition("bool"), "");
+  EXPECT_EQ(withCondition("bool[1, 1]"), "");
+  for (const char *type : {"i64", "f32[]", "bool[2]", "bool[B]"}) {
+    std::string expected = "t.trace:2:3: error: 'mylib.choose' op operand #0 ('%p'), the "
+                           "condition, has type " +
+                           std::string(type) + ", expected one bool";
+    std::string text = withCondition(type);
+    EXPECT_NE(text.find(expected), std::string::npos) << text;
+  }
 }
 
 /// Values without a name are called as the printer prints them.

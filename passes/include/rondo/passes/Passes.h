@@ -17,12 +17,14 @@ namespace rondo {
 std::unique_ptr<Pass> createDeadCodeEliminationPass();
 
 /// `cse`: merges ops with equal operands, attributes and bodies-free specs. Never merges random
-/// ops, ops with effects, or reads of storage that was written in between; a merged op's uses get
-/// the first one's results.
+/// ops, ops with effects, reads of storage that was written in between, storage that is written,
+/// or two results that the caller gets; a merged op's uses get the first one's results. Links that
+/// thereby save one value, and that the backward only reads, become one.
 std::unique_ptr<Pass> createCommonSubexpressionEliminationPass();
 
 /// `canonicalise`: composes chains of views (reshape of reshape, permute of permute, detach, …),
-/// removes views and casts that change nothing, and dead views that this leaves.
+/// removes views and copies (casts to the same dtype) that change nothing, and dead views that this
+/// leaves. A copy stays where its being one can be seen: by a later write, or by the caller.
 std::unique_ptr<Pass> createCanonicalisePass();
 
 /// `specialise{B=8 S=128}`: replaces symbols in types and attributes by numbers, throughout the
