@@ -6,6 +6,7 @@
 //
 //   - an op that ends the trace, or a region itself,
 //   - an op whose effects are unknown, or that synchronises with the host,
+//   - an op that counts from the start of a storage of which its operand may be a later part,
 //   - an op that computes a scalar on the host: a graph would freeze it,
 //   - an op with an operand or result on another device, CPU scalar tensors included,
 //   - an op whose claim says that it cannot be captured,
@@ -151,8 +152,14 @@ static bool computesHostScalar(const Trace &trace, const Op &op) {
          llvm::any_of(op.results(), [&](ValueId r) { return trace.type(r).asScalar(); });
 }
 
+/// Returns true if the op counts from the start of its operand's storage, and the operand may start
+/// later: a region, which sees the operand alone, would count from there.
+static bool losesStorageStart(const Op &op, const StorageRoots &roots) {
+  return op.name() == "as_strided" && roots.root(op.operand(0)) != op.operand(0);
+}
+
 static std::optional<Refusal> refuse(const Trace &trace, const Op &op, const Effects &effects,
-                                     Device device) {
+                                     const StorageRoots &roots, Device device) {
   auto illegal = [](llvm::StringRef reason) {
     return Refusal{FusionDecider::Legality, reason.str()};
   };
@@ -164,6 +171,8 @@ static std::optional<Refusal> refuse(const Trace &trace, const Op &op, const Eff
     return illegal("its effects are unknown");
   if (effects.synchronisesHost())
     return illegal("synchronises with the host");
+  if (losesStorageStart(op, roots))
+    return illegal("counts from the start of a storage that its operand may not start at");
   if (computesHostScalar(trace, op))
     return illegal("computes a scalar on the host, which a graph would freeze");
   if (std::optional<std::string> reason = refuseDevice(trace, op, device))
@@ -179,18 +188,18 @@ static std::optional<Refusal> refuse(const Trace &trace, const Op &op, const Eff
 
 /// As `refuse`, for the op and all ops in its bodies; an inner op that is to blame is named.
 static std::optional<Refusal> refuseDeep(const Trace &trace, const Op &op, Effects &effects,
-                                         Device device) {
+                                         const StorageRoots &roots, Device device) {
   std::optional<Refusal> refusal;
   for (BodyId body : op.bodies())
     forEachOp(trace, body, [&](const Op &inner) {
       if (refusal || inner.spec().terminator || op.domain())
         return;
       getEffects(trace, inner.id(), effects);
-      if ((refusal = refuse(trace, inner, effects, device)))
+      if ((refusal = refuse(trace, inner, effects, roots, device)))
         refusal->reason = "holds '" + inner.name().str() + "', which " + refusal->reason;
     });
   getEffects(trace, op.id(), effects);
-  return refusal ? refusal : refuse(trace, op, effects, device);
+  return refusal ? refusal : refuse(trace, op, effects, roots, device);
 }
 
 /// The first device other than a host that a value of the top body is on; else the host.
@@ -267,7 +276,7 @@ private:
 
   Decision decide(const Op &op, const StorageRoots &roots, Effects &effects) {
     Decision decision;
-    std::optional<Refusal> refusal = refuseDeep(trace_, op, effects, device_);
+    std::optional<Refusal> refusal = refuseDeep(trace_, op, effects, roots, device_);
     // A region that is there already and the end of the trace are nobody's choice.
     if (op.claim() && !op.domain()) {
       FusionVerdict verdict = transform_.canFuse({trace_, op, *op.claim(), effects, roots, side_});

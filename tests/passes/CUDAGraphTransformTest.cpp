@@ -550,6 +550,29 @@ TEST_F(CUDAGraphTransformTest, OpaqueOpsStayOut) {
   EXPECT_EQ(verdict(pair->forward(), "their.op"), "no legality: its effects are unknown");
 }
 
+// `as_strided` counts from the start of the storage: of a later part it stays out, of a whole
+// storage it goes in.
+TEST_F(CUDAGraphTransformTest, StorageStartIsKept) {
+  auto source = [](llvm::StringRef viewed) {
+    return ("trace @t(%x: f32[8]) {\n"
+            "  %v: f32[4] = slice(%x) {start = 4}\n"
+            "  %a: f32[4] = exp(%v)\n"
+            "  %s: f32[2] = as_strided(" +
+            viewed +
+            ") {offset = 0, shape = [2], strides = [1]}\n"
+            "  %b: f32[2] = relu(%s)\n"
+            "  return(%a, %b)\n"
+            "}\n")
+        .str();
+  };
+  auto part = run(source("%v"), minOps(1));
+  ASSERT_TRUE(part) << error;
+  EXPECT_THAT(regions(part->forward()), ElementsAre("exp", "relu"));
+  auto whole = run(source("%x"), minOps(1));
+  ASSERT_TRUE(whole) << error;
+  EXPECT_THAT(regions(whole->forward()), ElementsAre("exp as_strided relu"));
+}
+
 // An op with bodies is capturable if its bodies are; one op in them that is not keeps it out, and
 // is named.
 TEST_F(CUDAGraphTransformTest, BodiesDecideForTheirOp) {
