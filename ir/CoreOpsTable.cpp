@@ -128,6 +128,11 @@ OpDef &OpDef::noLaunch() {
   return *this;
 }
 
+OpDef &OpDef::countsFromStorageStart() {
+  spec_.countsFromStorageStart = true;
+  return *this;
+}
+
 OpDef &OpDef::noReads() {
   spec_.readsOperands = false;
   return *this;

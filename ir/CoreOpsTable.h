@@ -64,6 +64,7 @@ public:
 
   OpDef &noLaunch();
   OpDef &noReads();
+  OpDef &countsFromStorageStart();
   /// Result 0 is a view of operand 0 that looks at no data.
   OpDef &viewOfFirst();
   OpDef &allViewsOfFirst();

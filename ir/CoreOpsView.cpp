@@ -246,6 +246,7 @@ void rondo::addViewOps(OpTable &table) {
                 .attr("shape", Kind::IntList)
                 .attr("strides", Kind::IntList)
                 .attr("offset", Kind::Int, 0)
+                .countsFromStorageStart()
                 .infer(inferAsStrided));
   table.add(viewOp("diagonal", "a diagonal, as the last dimension")
                 .attr("offset", Kind::Int, 0)

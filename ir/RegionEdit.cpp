@@ -1,7 +1,8 @@
 //===- RegionEdit.cpp - Making, splitting and dissolving regions ------------===//
 //
-// Outlining is plan first, rewrite second. One sweep over the body finds, for every range, the values that come in and the
-// values that go out; then the ops move, each range in turn, and one more sweep lets the rest of the body use the results.
+// Outlining is plan first, rewrite second. One sweep over the body finds, for every range, the
+// values that come in and the values that go out; then the ops move, each range in turn, and one
+// more sweep lets the rest of the body use the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,13 @@ using namespace rondo;
 //===----------------------------------------------------------------------===//
 // Outlining
 //===----------------------------------------------------------------------===//
+
+bool rondo::canOutline(const Op &op, const StorageRoots &roots) {
+  if (!op.spec().countsFromStorageStart)
+    return true;
+  ValueId operand = op.operand(0);
+  return roots.roots(operand).size() == 1 && roots.root(operand) == operand;
+}
 
 namespace {
 
@@ -120,8 +128,8 @@ private:
     trace_.setOps(body, std::move(inner));
     trace_.setModulePath(region, path);
     for (ValueId result : plan.results)
-      resultFor_[result] = trace_.addResult(region, trace_.type(result), trace_.name(result),
-                                            trace_.tags(result));
+      resultFor_[result] =
+          trace_.addResult(region, trace_.type(result), trace_.name(result), trace_.tags(result));
     return region;
   }
 
@@ -222,7 +230,9 @@ static size_t dissolve(Trace &trace, OpId region) {
   return position;
 }
 
-void rondo::inlineRegion(Trace &trace, OpId region) { dissolve(trace, region); }
+void rondo::inlineRegion(Trace &trace, OpId region) {
+  dissolve(trace, region);
+}
 
 //===----------------------------------------------------------------------===//
 // Splitting

@@ -152,12 +152,6 @@ static bool computesHostScalar(const Trace &trace, const Op &op) {
          llvm::any_of(op.results(), [&](ValueId r) { return trace.type(r).asScalar(); });
 }
 
-/// Returns true if the op counts from the start of its operand's storage, and the operand may start
-/// later: a region, which sees the operand alone, would count from there.
-static bool losesStorageStart(const Op &op, const StorageRoots &roots) {
-  return op.name() == "as_strided" && roots.root(op.operand(0)) != op.operand(0);
-}
-
 static std::optional<Refusal> refuse(const Trace &trace, const Op &op, const Effects &effects,
                                      const StorageRoots &roots, Device device) {
   auto illegal = [](llvm::StringRef reason) {
@@ -171,7 +165,7 @@ static std::optional<Refusal> refuse(const Trace &trace, const Op &op, const Eff
     return illegal("its effects are unknown");
   if (effects.synchronisesHost())
     return illegal("synchronises with the host");
-  if (losesStorageStart(op, roots))
+  if (!canOutline(op, roots))
     return illegal("counts from the start of a storage that its operand may not start at");
   if (computesHostScalar(trace, op))
     return illegal("computes a scalar on the host, which a graph would freeze");

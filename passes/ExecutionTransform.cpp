@@ -107,6 +107,8 @@ private:
     if (group.ops.size() > 1) {
       if (!roots_)
         roots_.emplace(trace_);
+      if (!llvm::all_of(group.ops, [&](OpId op) { return canOutline(trace_.op(op), *roots_); }))
+        return;
       if (!plan.order)
         plan.order.emplace(trace_, plan.body, *roots_);
       if (!plan.order->add(group.ops))

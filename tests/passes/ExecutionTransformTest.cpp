@@ -5,6 +5,8 @@
 #include "rondo/passes/Passes.h"
 #include "rondo/passes/TableClaimSource.h"
 
+#include "llvm/Support/Format.h"
+
 using namespace rondo;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -299,6 +301,25 @@ TEST_F(ExecutionTransformTest, GroupBeforeReturn) {
 )");
   EXPECT_THAT(result, HasSubstr("%a: f32[8], %b: f32[8] = fused(%x)"));
   EXPECT_THAT(result, HasSubstr("return(%b, %a saved #0)"));
+}
+
+// A group with `as_strided` of a part of a storage is ignored: in a body it would count from that
+// part. Of a whole storage it is fused.
+TEST_F(ExecutionTransformTest, GroupKeepsTheStartOfAStorage) {
+  fuser.groups = {{"s", "r"}};
+  const char *const source = R"(trace @t(%%x: f32[8]) {
+  %%v: f32[4] = slice(%%x) {start = 4}
+  %%s: f32[2] = as_strided(%s) {offset = 0, shape = [2], strides = [1]}
+  %%r: f32[2] = relu(%%s)
+  return(%%r, %%v)
+}
+)";
+  for (auto [viewed, isFused] : {std::pair("%v", false), {"%x", true}}) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format(source, viewed);
+    std::string result = execute({&fuser, &host}, text);
+    EXPECT_EQ(llvm::StringRef(result).contains("fused("), isFused) << result;
+  }
 }
 
 // A group need not be consecutive: what it needs moves before it, what needs it behind.

@@ -144,8 +144,10 @@ struct OpSpec {
   bool launches = true; ///< puts work on the device's stream; false for views, constants by value,
                         ///< `del`, `return`
   bool random = false;  ///< draws random numbers: never merged, offset assigned once
-  bool terminator = false;        ///< ends a body
-  bool commutative = false;       ///< the first two operands may be exchanged
+  bool terminator = false;  ///< ends a body
+  bool commutative = false; ///< the first two operands may be exchanged
+  /// Counts from the start of operand 0's storage, not from where operand 0 starts in it.
+  bool countsFromStorageStart = false;
   bool opaque = false;            ///< made for an op that no registry knows; worst-case effects
   bool unknownAttributes = false; ///< attributes beyond the schema are allowed
   BodyKind bodies = BodyKind::None;

@@ -25,6 +25,11 @@ struct RegionRange {
   size_t begin = 0, end = 0; ///< positions in `trace.ops(body)`, half open, not empty
 };
 
+/// May `op` move into a body, which sees its operands alone? Not if it counts from the start of a
+/// storage of which its operand may be a later part: in the body it would count from there.
+/// `roots` are those of the body that holds `op`.
+bool canOutline(const Op &op, const StorageRoots &roots);
+
 /// Wraps each range of `body` in a new op `spec` (BodyKind::Region). Ranges are sorted and do not
 /// overlap; none holds the body's terminator. Operands are the values that the ops use and do not
 /// define, in order of first use; results are the values that are used after the range, in order of
