@@ -79,10 +79,15 @@ public:
     for (size_t i = 0; i < size; ++i)
       for (size_t k = i + 1; k < size; ++k)
         before_[i][k] = conflict(trace, roots, trace.op(ops_[i]), trace.op(ops_[k]));
+    // A body sees its operands alone, so it must not count from the start of what they are part of.
+    for (OpId op : ops_)
+      staysOutside_.push_back(trace.op(op).spec().name == "as_strided" &&
+                              roots.root(trace.op(op).operand(0)) != trace.op(op).operand(0));
   }
 
   bool mustPrecede(size_t i, size_t k) const { return before_[i][k]; }
   const std::vector<OpId> &ops() const { return ops_; }
+  bool staysOutside(size_t i) const { return staysOutside_[i]; }
 
   /// Can the ops be ordered such that those of one class are consecutive? `classOf` numbers them
   /// from 0.
@@ -131,6 +136,7 @@ private:
 
   std::vector<OpId> ops_;
   std::vector<std::vector<bool>> before_;
+  std::vector<bool> staysOutside_;
 };
 
 /// Takes groups as long as all taken so far can be made consecutive. Returns the class of each op,
@@ -143,7 +149,7 @@ std::vector<std::vector<size_t>> takeGroups(const OrderOracle &oracle,
   std::vector<bool> isTaken(classOf.size(), false);
   std::vector<std::vector<size_t>> taken;
   for (const std::vector<size_t> &group : groups) {
-    if (llvm::any_of(group, [&](size_t op) { return isTaken[op]; }))
+    if (llvm::any_of(group, [&](size_t op) { return isTaken[op] || oracle.staysOutside(op); }))
       continue;
     std::vector<unsigned> tried = classOf;
     for (size_t op : group)
