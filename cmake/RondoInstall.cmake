@@ -7,7 +7,8 @@ get_property(layers GLOBAL PROPERTY RONDO_LAYERS)
 foreach(layer IN LISTS layers)
   install(TARGETS rondo_${layer} EXPORT rondoTargets
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${layer}/include/"
+  get_target_property(folder rondo_${layer} RONDO_FOLDER)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/include/"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILES_MATCHING PATTERN "*.h")
 endforeach()

@@ -108,6 +108,10 @@ using InferFn = std::function<llvm::Error(const OpContext &, llvm::SmallVectorIm
 using VerifyFn = std::function<llvm::Error(const OpContext &)>;
 /// Adds effects that depend on attributes or operands, on top of the static ones of the spec.
 using EffectsFn = std::function<void(const OpContext &, Effects &)>;
+/// For a result that is a view of an operand: elements from the first element of the operand (with
+/// `countsFromStorageStart`: from the start of its storage) to the first of the result. Sees the
+/// declared results.
+using ViewOffsetFn = std::function<Dim(const OpContext &, unsigned result)>;
 
 /// Where the operands of an op with bodies go.
 enum class BodyKind : uint8_t {
@@ -139,6 +143,7 @@ struct OpSpec {
   bool readsOperands = true;             ///< false for views: they look at no data
   std::vector<ResourceEffect> resources; ///< names borrow from string literals
   EffectsFn effects;                     ///< may be null
+  ViewOffsetFn viewOffset;               ///< null: views start where their operand does
 
   // Traits.
   bool launches = true; ///< puts work on the device's stream; false for views, constants by value,

@@ -1,0 +1,7 @@
+//===- HostEffectKernels.cpp - What the host sees ===//
+
+#include "HostKernels.h"
+
+using namespace rondo;
+
+void host::addHostEffectKernels(HostExecutor &) {}

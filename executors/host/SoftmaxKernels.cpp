@@ -1,0 +1,7 @@
+//===- SoftmaxKernels.cpp - softmax and its kin ===//
+
+#include "HostKernels.h"
+
+using namespace rondo;
+
+void host::addSoftmaxKernels(HostExecutor &) {}
