@@ -1,0 +1,299 @@
+//===- HostCapture.cpp - The rules of capture on the host -----------------===//
+//
+// Every function takes the one lock. A capture, and with it a graph, must not die under the lock,
+// because a graph's destructor takes it: who lets go of one keeps it until the lock is released.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostCapture.h"
+
+#include "HostGraph.h"
+
+using namespace rondo;
+
+HostCapture::HostCapture() = default;
+HostCapture::~HostCapture() = default;
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+llvm::Error HostCaptures::error(DeviceErrorKind kind, const llvm::Twine &message) const {
+  return makeDeviceError(kind, name_ + ": " + message);
+}
+
+/// Keeps `why` as what is wrong with the capture, unless something was before.
+llvm::Error HostCaptures::invalidate(HostCapture &capture, const llvm::Twine &why) const {
+  std::string text = why.str();
+  if (capture.isActive())
+    capture.failure = text;
+  return error(DeviceErrorKind::NotCapturable, text);
+}
+
+llvm::Error HostCaptures::invalidatedError(const HostCapture &capture) const {
+  return error(DeviceErrorKind::CaptureInvalidated, "the capture is invalid: " + capture.failure);
+}
+
+//===----------------------------------------------------------------------===//
+// Beginning and ending
+//===----------------------------------------------------------------------===//
+
+llvm::Error HostCaptures::begin(HostCaptureMember &stream, CaptureMode mode,
+                                std::unique_ptr<HostGraph> graph) {
+  auto capture = std::make_shared<HostCapture>();
+  capture->mode = mode;
+  capture->graph = graph.get();
+  capture->owned = std::move(graph);
+  return open(stream, std::move(capture), {});
+}
+
+llvm::Error HostCaptures::beginToGraph(HostCaptureMember &stream, CaptureMode mode,
+                                       HostGraph &graph, llvm::ArrayRef<GraphNodeId> dependencies) {
+  if (llvm::Error error = graph.checkDependencies(dependencies))
+    return error;
+  auto capture = std::make_shared<HostCapture>();
+  capture->mode = mode;
+  capture->graph = &graph;
+  capture->isToGraph = true;
+  return open(stream, std::move(capture), dependencies);
+}
+
+llvm::Error HostCaptures::open(HostCaptureMember &stream, std::shared_ptr<HostCapture> capture,
+                               llvm::ArrayRef<GraphNodeId> frontier) {
+  std::lock_guard lock(mutex_);
+  if (stream.capture)
+    return error(DeviceErrorKind::InvalidArgument,
+                 "a capture was begun on a stream that is being captured");
+  capture->thread = std::this_thread::get_id();
+  capture->origin = &stream;
+  captures_.push_back(capture.get());
+  join(stream, capture);
+  HostGraph::unite(stream.frontier, frontier);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<HostGraph>> HostCaptures::end(HostCaptureMember &stream) {
+  llvm::SmallVector<GraphNodeId, 2> last;
+  llvm::Expected<std::shared_ptr<HostCapture>> capture = close(stream, /*isToGraph=*/false, last);
+  if (!capture)
+    return capture.takeError();
+  return std::move((*capture)->owned);
+}
+
+llvm::Error HostCaptures::endToGraph(HostCaptureMember &stream,
+                                     llvm::SmallVectorImpl<GraphNodeId> &last) {
+  return close(stream, /*isToGraph=*/true, last).takeError();
+}
+
+/// Ends the capture that `stream` began. On success appends the frontier to `last`.
+llvm::Expected<std::shared_ptr<HostCapture>>
+HostCaptures::close(HostCaptureMember &stream, bool isToGraph,
+                    llvm::SmallVectorImpl<GraphNodeId> &last) {
+  std::shared_ptr<HostCapture> capture; // dies after the lock
+  std::lock_guard lock(mutex_);
+  if (llvm::Error error = refuseToEnd(stream, isToGraph))
+    return error;
+  capture = stream.capture;
+  auto isJoined = [&](const HostCaptureMember *member) {
+    return capture->graph->isReached(member->frontier, stream.frontier);
+  };
+  if (capture->isActive() && !llvm::all_of(capture->members, isJoined))
+    capture->failure = "a stream that joined the capture was not joined back";
+  if (capture->isActive())
+    last.append(stream.frontier.begin(), stream.frontier.end());
+  release(*capture);
+  if (!capture->isActive())
+    return invalidatedError(*capture);
+  return capture;
+}
+
+llvm::Error HostCaptures::refuseToEnd(const HostCaptureMember &stream, bool isToGraph) const {
+  auto refuse = [&](const llvm::Twine &why) {
+    return error(DeviceErrorKind::InvalidArgument, "a capture was ended " + why);
+  };
+  const HostCapture *capture = stream.capture.get();
+  if (!capture)
+    return refuse("on a stream that is not being captured");
+  if (capture->origin != &stream)
+    return refuse("on a stream that joined it, expected the stream that began it");
+  if (capture->mode != CaptureMode::Relaxed && capture->thread != std::this_thread::get_id())
+    return refuse("by another thread than the one that began it");
+  if (capture->isToGraph != isToGraph)
+    return refuse(isToGraph ? "to a graph, but was not begun to one"
+                            : "as a new graph, but was begun to a graph");
+  return llvm::Error::success();
+}
+
+/// Makes `stream`, which is in no capture, part of one.
+void HostCaptures::join(HostCaptureMember &stream, const std::shared_ptr<HostCapture> &capture) {
+  stream.capture = capture;
+  stream.frontier.clear();
+  stream.isCaptured = true;
+  capture->members.push_back(&stream);
+}
+
+/// Makes all streams of the capture usable again. The caller keeps it alive.
+void HostCaptures::release(HostCapture &capture) {
+  for (HostCaptureMember *member : capture.members) {
+    member->isCaptured = false;
+    member->frontier.clear();
+    member->capture.reset();
+  }
+  capture.members.clear();
+  llvm::erase_value(captures_, &capture);
+  releases_.insert(releases_.end(), capture.releases.begin(), capture.releases.end());
+  capture.releases.clear();
+}
+
+CaptureStatus HostCaptures::status(const HostCaptureMember &stream) const {
+  std::lock_guard lock(mutex_);
+  if (!stream.capture)
+    return CaptureStatus::None;
+  return stream.capture->isActive() ? CaptureStatus::Active : CaptureStatus::Invalidated;
+}
+
+//===----------------------------------------------------------------------===//
+// Work of streams in capture
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<bool> HostCaptures::submit(HostCaptureMember &stream, AddNodes add) {
+  std::lock_guard lock(mutex_);
+  if (!stream.capture)
+    return false;
+  if (!stream.capture->isActive())
+    return invalidatedError(*stream.capture);
+  add(*stream.capture->graph, stream.frontier);
+  return true;
+}
+
+llvm::Error HostCaptures::record(HostCaptureMember &stream, HostWorkPoint point,
+                                 HostEventRecord &event) {
+  std::lock_guard lock(mutex_);
+  if (stream.capture && !stream.capture->isActive())
+    return invalidatedError(*stream.capture);
+  event.isCaptured = stream.capture != nullptr;
+  event.capture = stream.capture;
+  event.frontier = stream.frontier;
+  event.point = event.isCaptured ? HostWorkPoint() : std::move(point);
+  return llvm::Error::success();
+}
+
+llvm::Expected<HostWorkPoint> HostCaptures::wait(HostCaptureMember &stream,
+                                                 const HostEventRecord &event) {
+  std::shared_ptr<HostCapture> recorded; // dies after the lock
+  std::lock_guard lock(mutex_);
+  recorded = event.capture.lock();
+  if (stream.capture && !stream.capture->isActive())
+    return invalidatedError(*stream.capture);
+  if (!event.isCaptured && !stream.capture)
+    return event.point;
+  bool hasEnded = !recorded || recorded->members.empty();
+  if (stream.capture && recorded != stream.capture) {
+    if (hasEnded)
+      return invalidate(*stream.capture,
+                        "'wait' in a capture for an event that was not recorded in it");
+    llvm::StringRef why = "'wait' in a capture for an event that was recorded in another one";
+    llvm::consumeError(invalidate(*recorded, why));
+    return invalidate(*stream.capture, why);
+  }
+  if (hasEnded)
+    return error(DeviceErrorKind::NotCapturable,
+                 "'wait' for an event that was recorded in a capture that has ended");
+  if (!recorded->isActive())
+    return invalidatedError(*recorded);
+  if (!stream.capture)
+    join(stream, recorded);
+  HostGraph::unite(stream.frontier, event.frontier);
+  return HostWorkPoint();
+}
+
+//===----------------------------------------------------------------------===//
+// What a capture forbids
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<HostWorkPoint> HostCaptures::pointOf(const HostEventRecord &event,
+                                                    llvm::StringRef call) {
+  std::shared_ptr<HostCapture> recorded; // dies after the lock
+  std::lock_guard lock(mutex_);
+  if (!event.isCaptured)
+    return event.point;
+  recorded = event.capture.lock();
+  std::string why = ("'" + call + "' of an event that was recorded in a capture").str();
+  if (recorded && !recorded->members.empty())
+    return invalidate(*recorded, why);
+  return error(DeviceErrorKind::NotCapturable, why);
+}
+
+llvm::Error HostCaptures::refuseInCapture(const HostCaptureMember &stream,
+                                          const llvm::Twine &call) {
+  std::lock_guard lock(mutex_);
+  if (!stream.capture)
+    return llvm::Error::success();
+  if (!stream.capture->isActive())
+    return invalidatedError(*stream.capture);
+  return invalidate(*stream.capture, call + " on a stream that is being captured");
+}
+
+llvm::Error HostCaptures::refuseInAnyCapture(llvm::StringRef call) {
+  std::lock_guard lock(mutex_);
+  if (captures_.empty())
+    return llvm::Error::success();
+  std::string why = ("'" + call + "' of the device while a stream is being captured").str();
+  for (HostCapture *capture : captures_)
+    llvm::consumeError(invalidate(*capture, why));
+  return error(DeviceErrorKind::NotCapturable, why);
+}
+
+/// A capture that forbids potentially unsafe calls to this thread, or null.
+HostCapture *HostCaptures::forbiddingCapture() const {
+  for (HostCapture *capture : captures_)
+    if (capture->mode == CaptureMode::Global || (capture->mode == CaptureMode::ThreadLocal &&
+                                                 capture->thread == std::this_thread::get_id()))
+      return capture;
+  return nullptr;
+}
+
+llvm::Error HostCaptures::refuseUnsafe(llvm::StringRef call) {
+  std::lock_guard lock(mutex_);
+  HostCapture *capture = forbiddingCapture();
+  if (!capture)
+    return llvm::Error::success();
+  return invalidate(*capture, "'" + call + "' while a capture forbids it");
+}
+
+bool HostCaptures::putOff(HostPendingRelease release) {
+  std::lock_guard lock(mutex_);
+  HostCapture *capture = forbiddingCapture();
+  if (capture)
+    capture->releases.push_back(release);
+  return capture != nullptr;
+}
+
+std::vector<HostPendingRelease> HostCaptures::takeReleases() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(releases_, {});
+}
+
+//===----------------------------------------------------------------------===//
+// Destruction
+//===----------------------------------------------------------------------===//
+
+void HostCaptures::streamDestroyed(HostCaptureMember &stream) {
+  std::shared_ptr<HostCapture> capture; // dies after the lock
+  std::lock_guard lock(mutex_);
+  capture = stream.capture;
+  if (!capture)
+    return;
+  if (capture->origin == &stream)
+    return release(*capture);
+  llvm::consumeError(invalidate(*capture, "a stream of the capture was destroyed"));
+  llvm::erase_value(capture->members, &stream);
+  stream.capture.reset();
+}
+
+void HostCaptures::graphDestroyed(HostGraph &graph) {
+  std::lock_guard lock(mutex_);
+  for (HostCapture *capture : captures_)
+    if (capture->graph == &graph)
+      llvm::consumeError(invalidate(*capture, "the graph of the capture was destroyed"));
+}
