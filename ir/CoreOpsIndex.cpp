@@ -115,9 +115,9 @@ static llvm::Error inferIndexPut(Inference &in) {
 }
 
 static llvm::Error inferSelectScatter(Inference &in) {
-  RONDO_LET(dim, selectedDim(in, 0));
+  RONDO_LET(selected, selectedIndex(in, 0));
   Dims part = in.tensor(0).shape;
-  part.erase(part.begin() + dim);
+  part.erase(part.begin() + selected.dim);
   RONDO_TRY(in.dtypeIs(1, in.tensor(0).dtype));
   RONDO_TRY(in.shapeIs(1, part));
   return inferSameType(in);

@@ -79,6 +79,18 @@ OpDef &OpDef::pointwise(PointwiseRule rule) {
                DevicePolicy::HostScalars);
 }
 
+OpDef &OpDef::viewOffset(llvm::Expected<Dim> (*fn)(const Inference &, unsigned)) {
+  spec_.viewOffset = [fn](const OpContext &op, unsigned result) -> Dim {
+    llvm::SmallVector<Type, 0> results; // of an Inference; nothing is inferred
+    llvm::Expected<Dim> offset = fn(Inference(op, results), result);
+    if (offset)
+      return std::move(*offset);
+    llvm::consumeError(offset.takeError());
+    return Dim::overflow();
+  };
+  return *this;
+}
+
 OpDef &OpDef::verify(VerifyFn check) {
   if (!spec_.verify) {
     spec_.verify = std::move(check);

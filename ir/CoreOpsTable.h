@@ -53,6 +53,9 @@ public:
     return *this;
   }
   OpDef &pointwise(PointwiseRule rule);
+  /// `fn` is called with the op, as `infer` sees it, and the number of a result that is a view. The
+  /// offset of an op that inference refuses is `Dim::overflow()`.
+  OpDef &viewOffset(llvm::Expected<Dim> (*fn)(const Inference &, unsigned));
 
   // What attribute values must satisfy beyond their kind.
   OpDef &oneOf(llvm::StringRef attribute, std::vector<std::string> values);

@@ -1,6 +1,7 @@
 //===- CoreOpsView.cpp - Other names for a tensor's storage ---------------===//
 //
-// A view launches nothing and looks at no data. Its strides are exactly those that PyTorch gives.
+// A view launches nothing and looks at no data. Its strides, and where it starts, are exactly those
+// that PyTorch gives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,10 +100,10 @@ static llvm::Error inferSlice(Inference &in) {
 
 static llvm::Error inferSelect(Inference &in) {
   const TensorType &x = in.tensor(0);
-  RONDO_LET(dim, selectedDim(in, 0));
+  RONDO_LET(selected, selectedIndex(in, 0));
   Dims shape = x.shape, strides = x.strides;
-  shape.erase(shape.begin() + dim);
-  strides.erase(strides.begin() + dim);
+  shape.erase(shape.begin() + selected.dim);
+  strides.erase(strides.begin() + selected.dim);
   return in.view(x, std::move(shape), std::move(strides));
 }
 
@@ -146,7 +147,15 @@ static llvm::Error inferAsStrided(Inference &in) {
   return in.view(in.tensor(0), std::move(shape), std::move(strides));
 }
 
-static llvm::Error inferDiagonal(Inference &in) {
+namespace {
+struct Diagonal {
+  unsigned dim1, dim2;
+  Dim length;
+  int64_t below, above; ///< where it starts in dim1 and dim2; an empty one starts at the origin
+};
+} // namespace
+
+static llvm::Expected<Diagonal> diagonalOf(const Inference &in) {
   RONDO_TRY(in.rankAtLeast(0, 2));
   const TensorType &x = in.tensor(0);
   RONDO_LET(dim1, in.dim("dim1", x.rank()));
@@ -154,24 +163,31 @@ static llvm::Error inferDiagonal(Inference &in) {
   RONDO_LET(offset, in.constant("offset"));
   if (dim1 == dim2)
     return expects("attributes 'dim1' and 'dim2' to differ, got " + llvm::Twine(dim1) + " twice");
-  Dim rows = x.shape[dim1], columns = x.shape[dim2], length = rows;
+  const Dim &rows = x.shape[dim1], &columns = x.shape[dim2];
   if (rows.isConstant() && columns.isConstant()) {
     int64_t shift = std::clamp(offset, -rows.value(), columns.value()); // beyond, it is empty
     int64_t above = std::max<int64_t>(shift, 0), below = std::max<int64_t>(-shift, 0);
-    length = std::min(rows.value() - below, columns.value() - above);
-  } else if (offset != 0 || rows != columns) {
+    int64_t length = std::min(rows.value() - below, columns.value() - above);
+    return length == 0 ? Diagonal{dim1, dim2, 0, 0, 0} : Diagonal{dim1, dim2, length, below, above};
+  }
+  if (offset != 0 || rows != columns)
     return expects("offset 0 and equal sizes for a diagonal of symbolic sizes, got offset " +
                    llvm::Twine(offset) + " and sizes " + rows.str() + " and " + columns.str());
-  }
+  return Diagonal{dim1, dim2, rows, 0, 0};
+}
+
+static llvm::Error inferDiagonal(Inference &in) {
+  RONDO_LET(diagonal, diagonalOf(in));
+  const TensorType &x = in.tensor(0);
   Dims shape, strides;
   for (unsigned i = 0; i < x.rank(); ++i) {
-    if (i == dim1 || i == dim2)
+    if (i == diagonal.dim1 || i == diagonal.dim2)
       continue;
     shape.push_back(x.shape[i]);
     strides.push_back(x.strides[i]);
   }
-  shape.push_back(length);
-  strides.push_back(x.strides[dim1] + x.strides[dim2]);
+  shape.push_back(diagonal.length);
+  strides.push_back(x.strides[diagonal.dim1] + x.strides[diagonal.dim2]);
   return in.view(x, std::move(shape), std::move(strides));
 }
 
@@ -211,6 +227,49 @@ static llvm::Error inferUnbind(Inference &in) {
   return llvm::Error::success();
 }
 
+//===----------------------------------------------------------------------===//
+// Where the views start
+//===----------------------------------------------------------------------===//
+
+static llvm::Expected<Dim> sliceOffset(const Inference &in, unsigned) {
+  RONDO_LET(range, sliceRange(in, 0));
+  return range.start * in.tensor(0).strides[range.dim];
+}
+
+static llvm::Expected<Dim> selectOffset(const Inference &in, unsigned) {
+  RONDO_LET(selected, selectedIndex(in, 0));
+  return selected.index * in.tensor(0).strides[selected.dim];
+}
+
+static llvm::Expected<Dim> asStridedOffset(const Inference &in, unsigned) {
+  return in.size("offset");
+}
+
+static llvm::Expected<Dim> diagonalOffset(const Inference &in, unsigned) {
+  RONDO_LET(diagonal, diagonalOf(in));
+  const Dims &strides = in.tensor(0).strides;
+  return Dim(diagonal.below) * strides[diagonal.dim1] +
+         Dim(diagonal.above) * strides[diagonal.dim2];
+}
+
+static llvm::Expected<Dim> splitOffset(const Inference &in, unsigned result) {
+  RONDO_LET(dim, in.dimOf(0, "dim"));
+  RONDO_LET(sizes, in.sizes("sizes"));
+  Dim before = 0;
+  for (const Dim &size : llvm::ArrayRef<Dim>(sizes).take_front(result))
+    before = before + size;
+  return before * in.tensor(0).strides[dim];
+}
+
+static llvm::Expected<Dim> unbindOffset(const Inference &in, unsigned result) {
+  RONDO_LET(dim, in.dimOf(0, "dim"));
+  return Dim(result) * in.tensor(0).strides[dim];
+}
+
+//===----------------------------------------------------------------------===//
+// The ops
+//===----------------------------------------------------------------------===//
+
 /// A view of `x` by result 0.
 static OpDef viewOp(llvm::StringRef name, llvm::StringRef summary) {
   OpDef def(name, summary);
@@ -230,11 +289,13 @@ void rondo::addViewOps(OpTable &table) {
                 .infer(inferExpand));
   table.add(viewOp("slice", "every step-th index from start to before end")
                 .sliceAttributes()
-                .infer(inferSlice));
+                .infer(inferSlice)
+                .viewOffset(sliceOffset));
   table.add(viewOp("select", "one index of a dimension, which goes")
                 .attr("dim", Kind::Int)
                 .attr("index", Kind::Int)
-                .infer(inferSelect));
+                .infer(inferSelect)
+                .viewOffset(selectOffset));
   table.add(viewOp("squeeze", "without those of dims whose size is 1")
                 .attr("dims", Kind::IntList)
                 .infer(inferSqueeze));
@@ -247,23 +308,27 @@ void rondo::addViewOps(OpTable &table) {
                 .attr("strides", Kind::IntList)
                 .attr("offset", Kind::Int, 0)
                 .countsFromStorageStart()
-                .infer(inferAsStrided));
+                .infer(inferAsStrided)
+                .viewOffset(asStridedOffset));
   table.add(viewOp("diagonal", "a diagonal, as the last dimension")
                 .attr("offset", Kind::Int, 0)
                 .attr("dim1", Kind::Int, 0)
                 .attr("dim2", Kind::Int, 1)
-                .infer(inferDiagonal));
+                .infer(inferDiagonal)
+                .viewOffset(diagonalOffset));
   table.add(OpDef("split", "consecutive parts of the given sizes")
                 .in("x")
                 .attr("sizes", Kind::IntList)
                 .attr("dim", Kind::Int, 0)
                 .variadicOut("")
                 .allViewsOfFirst()
-                .infer(inferSplit));
+                .infer(inferSplit)
+                .viewOffset(splitOffset));
   table.add(OpDef("unbind", "every index of a dimension, which goes")
                 .in("x")
                 .attr("dim", Kind::Int, 0)
                 .variadicOut("")
                 .allViewsOfFirst()
-                .infer(inferUnbind));
+                .infer(inferUnbind)
+                .viewOffset(unbindOffset));
 }

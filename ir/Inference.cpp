@@ -342,27 +342,27 @@ llvm::Expected<SliceRange> rondo::sliceRange(const Inference &in, unsigned i) {
   const Dim &start = *in.op.attribute("start")->asDim(), &end = *in.op.attribute("end")->asDim();
   if (size.isConstant() && size.value() < 0)
     return in.expectsOperand(i, "without negative sizes");
-  Dim length = clampIndex(end, size) - clampIndex(start, size);
+  Dim first = clampIndex(start, size), length = clampIndex(end, size) - first;
   if (length.isOverflow())
     return expects("a range that fits 63 bits, got " + start.str() + " to " + end.str());
   if (length.isConstant() && length.value() <= 0)
-    return SliceRange{dim, 0, step};
+    return SliceRange{dim, first, 0, step};
   if (length.isConstant())
-    return SliceRange{dim, Dim((length.value() - 1) / step + 1), step};
+    return SliceRange{dim, first, Dim((length.value() - 1) / step + 1), step};
   if (std::optional<Dim> count = Dim::exactQuotient(length, step))
-    return SliceRange{dim, *count, step};
+    return SliceRange{dim, first, *count, step};
   return expects("attribute 'step' to divide the symbolic length " + length.str() + ", got " +
                  llvm::Twine(step));
 }
 
-llvm::Expected<unsigned> rondo::selectedDim(const Inference &in, unsigned i) {
+llvm::Expected<SelectedIndex> rondo::selectedIndex(const Inference &in, unsigned i) {
   RONDO_LET(dim, in.dimOf(i, "dim"));
-  const Dim &size = in.tensor(i).shape[dim];
-  std::optional<int64_t> index = in.op.attribute("index")->asInt(), count = size.asConstant();
-  if (!index || !count || (*index < *count && *index >= -*count))
-    return dim;
-  return expects("attribute 'index' in range for size " + size.str() + ", got " +
-                 llvm::Twine(*index));
+  const Dim &size = in.tensor(i).shape[dim], &index = *in.op.attribute("index")->asDim();
+  std::optional<int64_t> given = index.asConstant(), count = size.asConstant();
+  if (given && count && (*given >= *count || *given < -*count))
+    return expects("attribute 'index' in range for size " + size.str() + ", got " +
+                   llvm::Twine(*given));
+  return SelectedIndex{dim, given && *given < 0 ? size + index : index};
 }
 
 llvm::Error rondo::inferPointwise(Inference &in, const PointwiseRule &rule) {

@@ -120,12 +120,17 @@ public:
 /// The indices of operand `i` that attributes `dim`, `start`, `end` and `step` pick.
 struct SliceRange {
   unsigned dim;
+  Dim start; ///< from the start of the dimension; at most its size, and that only for no indices
   Dim length;
   int64_t step;
 };
 llvm::Expected<SliceRange> sliceRange(const Inference &in, unsigned i);
-/// Attribute `dim`, of which attribute `index` picks one index of operand `i`.
-llvm::Expected<unsigned> selectedDim(const Inference &in, unsigned i);
+/// The index of operand `i` that attributes `dim` and `index` pick.
+struct SelectedIndex {
+  unsigned dim;
+  Dim index; ///< from the start of the dimension
+};
+llvm::Expected<SelectedIndex> selectedIndex(const Inference &in, unsigned i);
 
 /// Row-major layout of the result of broadcasting all tensor operands from the `first`, and
 /// promotion over those from `firstPromoted` and the attribute `scalar`.

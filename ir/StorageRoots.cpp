@@ -101,3 +101,22 @@ bool StorageRoots::isStatic(ValueId value) const {
   return llvm::all_of(roots(value),
                       [&](ValueId root) { return any(trace_->tags(root) & staticTags); });
 }
+
+Dim rondo::viewOffset(const Trace &trace, OpId id, unsigned result) {
+  const Op &op = trace.op(id);
+  const OpSpec &spec = op.spec();
+  assert(spec.bodies == BodyKind::None && !spec.opaque && "nothing says where the result starts");
+#ifndef NDEBUG
+  Effects effects;
+  getEffects(trace, id, effects);
+  assert(!effects.viewedBy(result).empty() && "offset of a result that is no view");
+#endif
+  if (!spec.viewOffset)
+    return 0;
+  llvm::SmallVector<const Type *, 4> operands, results;
+  for (ValueId operand : op.operands())
+    operands.push_back(operand ? &trace.type(operand) : nullptr);
+  for (ValueId value : op.results())
+    results.push_back(&trace.type(value));
+  return spec.viewOffset(OpContext(spec, operands, op.attributes(), results), result);
+}

@@ -42,4 +42,11 @@ private:
   llvm::DenseMap<ValueId, unsigned> multipleOf_;
 };
 
+/// Elements from the first element of the operand that result `result` of `op` views to the first of
+/// the result; for an op that `countsFromStorageStart`, from the start of the operand's storage.
+/// Asserts that its spec says that the result is a view: not an op with bodies, where it depends on
+/// them, and not an opaque one, where nobody knows. `Dim::overflow()` for an op that does not verify
+/// or whose offset does not fit 63 bits.
+Dim viewOffset(const Trace &trace, OpId op, unsigned result);
+
 } // namespace rondo
