@@ -1,0 +1,172 @@
+//===- Binding.cpp - The arguments of a call ------------------------------===//
+
+#include "Binding.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace rondo;
+
+/// `argument #2 '%w' (blocks.0.weight) of the forward`.
+static std::string argumentText(const ParameterInfo &info, unsigned i, Side side) {
+  std::string text = "argument #" + std::to_string(i) + " '%" + info.name + "'";
+  if (!info.path.empty())
+    text += " (" + info.path + ")";
+  return text + " of the " + sideName(side).str();
+}
+
+/// Strides matter where a dimension has more than one index.
+static bool fits(const TensorType &type, const Tensor &tensor) {
+  if (type.dtype != tensor.dtype() || type.rank() != tensor.rank())
+    return false;
+  for (unsigned i = 0; i < type.rank(); ++i)
+    if (!type.shape[i].isConstant(tensor.shape()[i]))
+      return false;
+  if (tensor.numElements() == 0)
+    return true;
+  for (unsigned i = 0; i < type.rank(); ++i)
+    if (tensor.shape()[i] > 1 && !type.strides[i].isConstant(tensor.strides()[i]))
+      return false;
+  return true;
+}
+
+namespace {
+
+class Binder {
+public:
+  Binder(const Schedule &schedule, llvm::ArrayRef<Value> inputs, BoundArguments &bound)
+      : schedule_(schedule), inputs_(inputs), bound_(bound) {}
+
+  llvm::Error run() {
+    bound_.scalars.assign(schedule_.numScalars, Slot());
+    for (const auto &[scalar, value] : schedule_.constants)
+      bound_.scalars[scalar] = value;
+    if (inputs_.size() != schedule_.inputs.size())
+      return makeError("the " + sideName(schedule_.side) + " takes " +
+                       llvm::Twine(schedule_.inputs.size()) + " arguments, got " +
+                       llvm::Twine(inputs_.size()));
+    for (unsigned i = 0; i < inputs_.size(); ++i)
+      bind(i);
+    if (!isBad_)
+      checkOverlaps();
+    return isBad_ ? diagnostics_.takeError() : llvm::Error::success();
+  }
+
+private:
+  void error(unsigned i, const llvm::Twine &message) {
+    isBad_ = true;
+    diagnostics_.error({}, argumentText(schedule_.inputs[i], i, schedule_.side) + ": " + message);
+  }
+
+  void bind(unsigned i) {
+    const ParameterInfo &info = schedule_.inputs[i];
+    std::byte *&address = bound_.addresses.emplace_back(nullptr);
+    if (const ScalarType *scalar = info.type.asScalar()) {
+      if (!bindScalar(scalar->kind, inputs_[i], bound_.scalars[schedule_.inputPlaces[i].scalar]))
+        error(i, "expected a host scalar " + info.type.str() + ", got " + inputs_[i].description());
+      return;
+    }
+    const Tensor *tensor = inputs_[i].asTensor();
+    const TensorType *type = info.type.asTensor();
+    if (!type) {
+      error(i, "programs take tensors and scalars, not values of type " + info.type.str());
+    } else if (!tensor || tensor->isNull()) {
+      error(i, "expected " + info.type.str() + ", got " + inputs_[i].description());
+    } else if (tensor->device() != type->device) {
+      error(i, "expected a tensor on " + deviceName(type->device) + ", got one on " +
+                   deviceName(tensor->device()));
+    } else if (!fits(*type, *tensor)) {
+      error(i, "expected " + info.type.str() + ", got " + inputs_[i].description());
+    } else {
+      address = tensor->data();
+      checkAlignment(i, *tensor);
+    }
+  }
+
+  static bool bindScalar(ScalarKind kind, const Value &value, Slot &slot) {
+    if (kind == ScalarKind::I64 && value.asInt())
+      slot.i64 = *value.asInt();
+    else if (kind == ScalarKind::F64 && value.asFloat())
+      slot.f64 = *value.asFloat();
+    else if (kind == ScalarKind::Bool && value.asBool())
+      slot.boolean = *value.asBool();
+    else
+      return false;
+    return true;
+  }
+
+  void checkAlignment(unsigned i, const Tensor &tensor) {
+    uintptr_t address = reinterpret_cast<uintptr_t>(tensor.data());
+    if (address % DeviceAPI::minAlignment == 0 || tensor.numElements() == 0)
+      return;
+    if (address % dtypeSize(tensor.dtype()) != 0)
+      error(i, "its address is not a multiple of the size of an element, " +
+                   llvm::Twine(dtypeSize(tensor.dtype())) + " bytes");
+    else if (schedule_.storages[schedule_.inputPlaces[i].storage].isStatic)
+      error(i, "it is static, so its address has to be a multiple of " +
+                   llvm::Twine(DeviceAPI::minAlignment) + " bytes");
+    else
+      bound_.misaligned.push_back(i);
+  }
+
+  /// No other argument may share bytes with one that is written.
+  void checkOverlaps() {
+    for (uint32_t storage : schedule_.writtenInputs) {
+      if (schedule_.storages[storage].space != Space::Argument)
+        continue;
+      unsigned written = schedule_.storages[storage].index;
+      const Tensor &a = *inputs_[written].asTensor();
+      for (unsigned i = 0; i < inputs_.size(); ++i) {
+        const Tensor *b = inputs_[i].asTensor();
+        if (!b || i == written || a.device() != b->device())
+          continue;
+        if (a.data() < b->data() + b->extentBytes() && b->data() < a.data() + a.extentBytes())
+          error(i, "it shares memory with " +
+                       argumentText(schedule_.inputs[written], written, schedule_.side) +
+                       ", which is written");
+      }
+    }
+  }
+
+  const Schedule &schedule_;
+  llvm::ArrayRef<Value> inputs_;
+  BoundArguments &bound_;
+  DiagnosticList diagnostics_;
+  bool isBad_ = false;
+};
+
+} // namespace
+
+llvm::Error rondo::bindArguments(const Schedule &schedule, llvm::ArrayRef<Value> inputs,
+                                 BoundArguments &bound) {
+  return Binder(schedule, inputs, bound).run();
+}
+
+llvm::Expected<SymbolBindings> rondo::bindSymbols(llvm::ArrayRef<ParameterInfo> inputs, Side side,
+                                                  llvm::ArrayRef<Value> values) {
+  SymbolBindings bindings;
+  llvm::SmallVector<std::string, 4> symbols;
+  for (unsigned i = 0; i < inputs.size(); ++i) {
+    inputs[i].type.collectSymbols(symbols);
+    const TensorType *type = inputs[i].type.asTensor();
+    const Tensor *tensor = i < values.size() ? values[i].asTensor() : nullptr;
+    if (!type || !tensor || tensor->isNull() || tensor->rank() != type->rank())
+      continue; // said when arguments are bound
+    for (unsigned d = 0; d < type->rank(); ++d) {
+      llvm::SmallVector<std::string, 2> names;
+      type->shape[d].collectSymbols(names);
+      if (names.size() != 1 || type->shape[d] != Dim::symbol(names.front()))
+        continue; // an expression: checked when its symbols are known
+      auto [found, isNew] = bindings.try_emplace(names.front(), tensor->shape()[d]);
+      if (!isNew && found->second != tensor->shape()[d])
+        return makeError(argumentText(inputs[i], i, side) + ": its size " +
+                         llvm::Twine(tensor->shape()[d]) + " of dimension " + llvm::Twine(d) +
+                         " says that " + names.front() + " is that, another argument that it is " +
+                         llvm::Twine(found->second));
+    }
+  }
+  for (const std::string &symbol : symbols)
+    if (!bindings.count(symbol))
+      return makeError("no argument has a dimension that says what symbol '" + symbol + "' is");
+  return bindings;
+}

@@ -1,0 +1,115 @@
+//===- Block.cpp - Memory that calls lease --------------------------------===//
+
+#include "Block.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace rondo;
+
+llvm::Expected<BlockRef> Block::create(llvm::ArrayRef<DeviceRef> devices,
+                                       llvm::ArrayRef<uint64_t> bytes, uint64_t id) {
+  BlockRef block(new Block);
+  block->id_ = id;
+  for (unsigned i = 0; i < devices.size(); ++i) {
+    StorageRef storage;
+    if (bytes[i] != 0) {
+      llvm::Expected<StorageRef> made = Storage::allocate(devices[i], bytes[i]);
+      if (!made)
+        return made.takeError();
+      storage = std::move(*made);
+    }
+    block->storages_.push_back(std::move(storage));
+  }
+  llvm::Expected<std::unique_ptr<Event>> event = devices.front()->createEvent();
+  if (!event)
+    return event.takeError();
+  block->lastUse_ = std::move(*event);
+  return block;
+}
+
+bool Block::isIdle() const {
+  return references_.load(std::memory_order_acquire) == 1 &&
+         llvm::all_of(storages_, [](const StorageRef &storage) {
+           return !storage || storage->isUnique();
+         });
+}
+
+llvm::Error Block::acquire(Stream &stream) {
+  if (lastStream_ == 0 || lastStream_ == stream.id())
+    return llvm::Error::success();
+  return stream.wait(*lastUse_);
+}
+
+llvm::Error Block::release(Stream &stream) {
+  lastStream_ = stream.id();
+  return stream.record(*lastUse_);
+}
+
+llvm::Error Block::synchronize() {
+  return lastStream_ ? lastUse_->synchronize() : llvm::Error::success();
+}
+
+void Block::clearSaved() {
+  savedTensors.clear();
+  savedScalars.clear();
+  forwardResults.reset();
+  program = 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Pools
+//===----------------------------------------------------------------------===//
+
+size_t BlockPool::numIdle() const {
+  return llvm::count_if(blocks_, [](const BlockRef &block) { return block->isIdle(); });
+}
+
+/// One block more than those that are not idle is about to be in use.
+void BlockPool::countLease() {
+  mostUsed_ = std::max(mostUsed_, blocks_.size() - numIdle() + 1);
+  if (++leases_ == window) {
+    mostUsedBefore_ = mostUsed_;
+    mostUsed_ = leases_ = 0;
+  }
+}
+
+BlockRef BlockPool::lease(llvm::function_ref<bool(const Block &)> prefer, bool onlyPreferred) {
+  const BlockRef *found = nullptr;
+  for (const BlockRef &block : blocks_) {
+    if (!block->isIdle())
+      continue;
+    bool isPreferred = prefer(*block);
+    if (isPreferred || (!onlyPreferred && !found))
+      found = &block;
+    if (isPreferred)
+      break;
+  }
+  if (!found)
+    return nullptr;
+  countLease();
+  return *found;
+}
+
+void BlockPool::add(BlockRef block) {
+  countLease();
+  blocks_.push_back(std::move(block));
+}
+
+void BlockPool::takeSurplus(std::vector<BlockRef> &taken) {
+  size_t keep = std::max(mostUsed_, mostUsedBefore_);
+  for (size_t i = blocks_.size(); i-- > 0 && blocks_.size() > keep;) {
+    if (!blocks_[i]->isIdle())
+      continue;
+    taken.push_back(std::move(blocks_[i]));
+    blocks_.erase(blocks_.begin() + i);
+  }
+}
+
+void BlockPool::takeIdle(std::vector<BlockRef> &taken) {
+  for (size_t i = blocks_.size(); i-- > 0;) {
+    if (!blocks_[i]->isIdle())
+      continue;
+    taken.push_back(std::move(blocks_[i]));
+    blocks_.erase(blocks_.begin() + i);
+  }
+}

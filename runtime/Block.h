@@ -1,0 +1,104 @@
+//===- Block.h - Memory that calls lease ------------------------*- C++ -*-===//
+//
+// A slab, a set of results and a lane's arena are blocks: memory with fixed addresses, one piece per
+// device. A pool owns blocks; who else refers to one, or to its storages, leases it.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "rondo/executors/Kernel.h"
+#include "rondo/executors/Tensor.h"
+
+#include <vector>
+
+namespace rondo {
+
+class Block;
+using BlockRef = llvm::IntrusiveRefCntPtr<Block>;
+
+/// A tensor of the caller that a forward saved: its storage, and where it starts.
+struct SavedTensor {
+  StorageRef storage;
+  std::byte *data = nullptr;
+};
+
+/// Counted intrusively; used by one call at a time.
+class Block {
+public:
+  /// `bytes` per device; nothing is allocated where it is 0.
+  static llvm::Expected<BlockRef> create(llvm::ArrayRef<DeviceRef> devices,
+                                         llvm::ArrayRef<uint64_t> bytes, uint64_t id);
+
+  uint64_t id() const { return id_; }
+  /// Null where there are no bytes.
+  std::byte *base(unsigned device) const {
+    return storages_[device] ? storages_[device]->data() : nullptr;
+  }
+  const StorageRef &storage(unsigned device) const { return storages_[device]; }
+  uint64_t bytes(unsigned device) const {
+    return storages_[device] ? storages_[device]->bytes() : 0;
+  }
+  /// True if the pool's is the only reference to the block and the block's the only ones to its
+  /// storages.
+  bool isIdle() const;
+
+  /// What is submitted to `stream` from here on waits for the last use on another stream.
+  llvm::Error acquire(Stream &stream);
+  /// The work submitted to `stream` so far is the last use.
+  llvm::Error release(Stream &stream);
+  uint64_t lastStream() const { return lastStream_; }
+  /// Waits for the last use.
+  llvm::Error synchronize();
+
+  // For IntrusiveRefCntPtr.
+  void Retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
+  void Release() const {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      delete this;
+  }
+
+  // What belongs to a saved state beside the bytes of its slab.
+
+  std::vector<SavedTensor> savedTensors;
+  std::vector<Slot> savedScalars;
+  BlockRef forwardResults;
+  uint64_t program = 0; ///< which specialisation of which program filled it
+  /// Lets go of all that.
+  void clearSaved();
+
+private:
+  Block() = default;
+
+  uint64_t id_ = 0, lastStream_ = 0;
+  llvm::SmallVector<StorageRef, 1> storages_;
+  std::unique_ptr<Event> lastUse_;
+  mutable std::atomic<uint32_t> references_ = 0;
+};
+
+/// Blocks of one layout, as many as calls need at a time. Not thread-safe: the program's lock
+/// protects it.
+class BlockPool {
+public:
+  /// An idle block that satisfies `prefer`, else, unless only those will do, another idle one; null
+  /// if there is none.
+  BlockRef lease(llvm::function_ref<bool(const Block &)> prefer, bool onlyPreferred);
+  /// The caller has leased it.
+  void add(BlockRef block);
+  size_t size() const { return blocks_.size(); }
+  /// Takes out idle blocks beyond what was in use at once lately: within the last `window` leases,
+  /// to twice as many.
+  void takeSurplus(std::vector<BlockRef> &taken);
+  void takeIdle(std::vector<BlockRef> &taken);
+
+private:
+  static constexpr unsigned window = 64;
+  size_t numIdle() const;
+  void countLease();
+
+  std::vector<BlockRef> blocks_;
+  unsigned leases_ = 0;                       ///< in this window
+  size_t mostUsed_ = 0, mostUsedBefore_ = 0; ///< at once, in this window and in the one before
+};
+
+} // namespace rondo

@@ -1,0 +1,518 @@
+//===- Call.cpp - One call of a program -----------------------------------===//
+//
+// Steps run in order; a region is one launch of its graph where there is one. The first call of an
+// entry builds its graph, which executes nothing, and then runs the region eagerly, as that call.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProgramImpl.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <chrono>
+
+using namespace rondo;
+
+namespace rondo {
+
+class Call {
+public:
+  Call(ProgramImpl &program, Variant &variant, Side side, Stream &stream,
+       llvm::ArrayRef<Value> inputs)
+      : program_(program), variant_(variant), side_(side), plan_(variant.side(side)),
+        schedule_(plan_.schedule), stream_(stream), inputs_(inputs) {}
+  ~Call() {
+    if (lane_)
+      program_.returnLane(*lane_);
+  }
+
+  llvm::Error run(BlockRef &slab, llvm::SmallVectorImpl<Value> &results) {
+    if (llvm::Error error = bindArguments(schedule_, inputs_, bound_))
+      return error;
+    isCaptured_ = stream_.captureStatus() != CaptureStatus::None;
+    if (llvm::Error error = lease(slab))
+      return error;
+    slab_ = slab;
+    setBases();
+    llvm::Error error = acquire();
+    if (!error)
+      error = alignArguments();
+    if (!error)
+      error = runSteps();
+    if (!error)
+      error = copyBackAligned();
+    // What was submitted uses the blocks, also after an error.
+    if (llvm::Error releaseError = release()) {
+      if (error)
+        llvm::consumeError(std::move(releaseError));
+      else
+        error = std::move(releaseError);
+    }
+    if (error)
+      return error;
+    if (side_ == Side::Forward)
+      fillSaved();
+    giveResults(results);
+    return llvm::Error::success();
+  }
+
+private:
+  //===--- Leases ---------------------------------------------------------===//
+
+  llvm::Error lease(BlockRef &slab) {
+    std::unique_lock<std::mutex> lock(program_.mutex_);
+    if (llvm::Error error = checkStatics())
+      return error;
+    llvm::Expected<Lane *> lane = program_.leaseLane(lock, stream_, schedule_);
+    if (!lane)
+      return lane.takeError();
+    lane_ = *lane;
+    if (side_ == Side::Forward) {
+      llvm::Expected<BlockRef> block =
+          program_.leaseBlock(variant_.slabs, schedule_.slabBytes, stream_, false);
+      if (!block)
+        return block.takeError();
+      slab = std::move(*block);
+    }
+    llvm::Expected<BlockRef> block =
+        program_.leaseBlock(plan_.results, schedule_.resultBytes, stream_, true);
+    if (!block)
+      return block.takeError();
+    results_ = std::move(*block);
+    regions_ = plan_.regions;
+    return llvm::Error::success();
+  }
+
+  /// With StaticMove::Error: are static arguments where they were at the first call?
+  llvm::Error checkStatics() {
+    if (program_.options_.onStaticMove != StaticMove::Error)
+      return llvm::Error::success();
+    bool isFirst = plan_.staticAddresses.empty();
+    plan_.staticAddresses.resize(inputs_.size());
+    for (unsigned i = 0; i < inputs_.size(); ++i) {
+      const Place &place = schedule_.inputPlaces[i];
+      if (!place.isTensor() || !schedule_.storages[place.storage].isStatic)
+        continue;
+      std::byte *&known = plan_.staticAddresses[i];
+      if (isFirst)
+        known = bound_.addresses[i];
+      else if (known != bound_.addresses[i])
+        return makeError("argument #" + llvm::Twine(i) + " '%" + schedule_.inputs[i].name +
+                         "' of the " + sideName(side_) +
+                         " is static, but its storage is another than at the first call");
+    }
+    return llvm::Error::success();
+  }
+
+  /// Nothing to wait for while the caller captures: the caller orders what is captured.
+  llvm::Error acquire() {
+    if (isCaptured_)
+      return llvm::Error::success();
+    for (Block *block : blocks())
+      if (llvm::Error error = block->acquire(stream_))
+        return error;
+    return llvm::Error::success();
+  }
+
+  llvm::Error release() {
+    if (isCaptured_)
+      return llvm::Error::success();
+    llvm::Error error = llvm::Error::success();
+    for (Block *block : blocks())
+      error = llvm::joinErrors(std::move(error), block->release(stream_));
+    return error;
+  }
+
+  llvm::SmallVector<Block *, 4> blocks() const {
+    llvm::SmallVector<Block *, 4> blocks = {lane_->arena.get(), slab_.get(), results_.get()};
+    if (side_ == Side::Backward && slab_->forwardResults)
+      blocks.push_back(slab_->forwardResults.get());
+    return blocks;
+  }
+
+  //===--- Addresses ------------------------------------------------------===//
+
+  void setBases() {
+    bases_.arguments = bound_.addresses;
+    bases_.generators = plan_.generators;
+    if (side_ == Side::Backward) {
+      for (const SavedTensor &tensor : slab_->savedTensors)
+        saved_.push_back(tensor.data);
+      for (const auto &[scalar, position] : schedule_.scalarsFromSaved)
+        bound_.scalars[scalar] = slab_->savedScalars[position];
+    }
+    bases_.saved = saved_;
+    for (unsigned i = 0; i < program_.devices_.size(); ++i) {
+      bases_.arena.push_back(lane_->arena->base(i));
+      bases_.slab.push_back(slab_->base(i));
+      bases_.results.push_back(results_->base(i));
+      bases_.forwardResults.push_back(
+          side_ == Side::Backward && slab_->forwardResults ? slab_->forwardResults->base(i)
+                                                           : nullptr);
+    }
+  }
+
+  /// Copies arguments below the minimum alignment to where kernels can use them.
+  llvm::Error alignArguments() {
+    for (unsigned i : bound_.misaligned) {
+      const Tensor &tensor = *inputs_[i].asTensor();
+      llvm::Expected<StorageRef> copy =
+          Storage::allocate(deviceOf(schedule_.inputPlaces[i]), tensor.extentBytes());
+      if (!copy)
+        return copy.takeError();
+      if (llvm::Error error =
+              stream_.copy((*copy)->data(), tensor.data(), tensor.extentBytes()))
+        return error;
+      bound_.addresses[i] = (*copy)->data();
+      aligned_.push_back(std::move(*copy));
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error copyBackAligned() {
+    for (unsigned i : bound_.misaligned) {
+      if (!llvm::is_contained(schedule_.writtenInputs,
+                              uint32_t(schedule_.inputPlaces[i].storage)))
+        continue;
+      const Tensor &tensor = *inputs_[i].asTensor();
+      if (llvm::Error error =
+              stream_.copy(tensor.data(), bound_.addresses[i], tensor.extentBytes()))
+        return error;
+    }
+    return llvm::Error::success();
+  }
+
+  const DeviceRef &deviceOf(const Place &place) const {
+    return program_.devices_[schedule_.storages[place.storage].device];
+  }
+
+  //===--- Steps ----------------------------------------------------------===//
+
+  llvm::Error runSteps() {
+    bool isEager = isCaptured_ || program_.isEager_;
+    auto region = regions_->begin();
+    for (uint32_t i = 0; i < schedule_.steps.size();) {
+      while (region != regions_->end() && region->begin < i)
+        ++region;
+      bool isRegion = region != regions_->end() && region->begin == i;
+      if (isRegion && !isEager && !region->isEager) {
+        if (llvm::Error error = runRegion(*region))
+          return error;
+        i = region->end;
+        continue;
+      }
+      if (isRegion && !isEager)
+        region->cache->countEagerRun();
+      if (llvm::Error error = runStep(i++))
+        return error;
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error runStep(uint32_t index) {
+    const Step &step = schedule_.steps[index];
+    Stream &stream = step.device == 0 ? stream_ : *lane_->streams[step.device];
+    StepArgs args(schedule_, step, bases_, bound_.scalars.data());
+    llvm::Error error = step.kernel->enqueue(stream, args.args());
+    if (!error && (step.crossesDevices || step.device != 0))
+      error = stream.synchronize();
+    if (!error && !schedule_.deadAfter.empty())
+      error = poison(index, stream);
+    return error ? inStep(step, std::move(error)) : llvm::Error::success();
+  }
+
+  llvm::Error poison(uint32_t index, Stream &stream) {
+    for (uint32_t i : schedule_.deadAfter[index]) {
+      const PlannedStorage &storage = schedule_.storages[i];
+      if (storage.device == schedule_.steps[index].device)
+        if (llvm::Error error = stream.fill(bases_.address(storage), 0xff, storage.bytes))
+          return error;
+    }
+    return llvm::Error::success();
+  }
+
+  static llvm::Error inStep(const Step &step, llvm::Error error) {
+    std::optional<DeviceErrorKind> kind = deviceErrorKind(error);
+    std::string text = step.text + ": " + llvm::toString(std::move(error));
+    return kind ? makeDeviceError(*kind, text) : makeError(text);
+  }
+
+  //===--- Regions --------------------------------------------------------===//
+
+  llvm::Error runRegion(const RegionPlan &region) {
+    GraphKey key = keyOf(region);
+    GraphEntryRef entry = findEntry(region, key);
+    if (entry && entry->findMoved(schedule_, bases_)) {
+      region.cache->countRecapture();
+      entry = nullptr;
+      if (!build(region, key, entry))
+        return runEagerly(region);
+    }
+    if (entry) {
+      region.cache->countReplay(entry->copiedBytes);
+      return entry->launch(stream_, schedule_, bases_);
+    }
+    if (!build(region, key, entry) && program_.options_.onCaptureFailure == CaptureFailure::Error)
+      return makeDeviceError(DeviceErrorKind::NotCapturable, failure_);
+    return runEagerly(region);
+  }
+
+  GraphKey keyOf(const RegionPlan &region) const {
+    GraphKey key;
+    key.program = variant_.uid;
+    key.region = region.uid;
+    key.lane = lane_->arena->id();
+    key.slab = region.usesSlab ? slab_->id() : 0;
+    key.results = region.usesResults ? results_->id() : 0;
+    key.forwardResults = region.usesForwardResults ? slab_->forwardResults->id() : 0;
+    for (unsigned scalar : region.scalars)
+      key.scalars.push_back(uint64_t(bound_.scalars[scalar].i64));
+    return key;
+  }
+
+  GraphEntryRef findEntry(const RegionPlan &region, const GraphKey &key) {
+    Lane::Recent &recent = lane_->recent[{variant_.uid, region.uid}];
+    if (recent.key == key)
+      if (GraphEntryRef entry = recent.entry.lock())
+        return entry;
+    GraphEntryRef entry = region.cache->lookup(key);
+    if (entry)
+      recent = {key, entry};
+    return entry;
+  }
+
+  /// Builds and caches the graph of `region`. False if that failed, which is remarked upon, and the
+  /// region changed for later calls unless another thread was to blame.
+  bool build(const RegionPlan &region, const GraphKey &key, GraphEntryRef &entry) {
+    auto begin = std::chrono::steady_clock::now();
+    for (unsigned attempt = 0;; ++attempt) {
+      BuildFailure failure;
+      llvm::Expected<GraphEntryRef> made =
+          buildGraph(program_.devices_.front(), schedule_, region, bases_, bound_.scalars,
+                     program_.options_.checkGraphs, failure);
+      if (made) {
+        entry = std::move(*made);
+        std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        region.cache->insert(key, entry, took.count());
+        lane_->recent[{variant_.uid, region.uid}] = {key, entry};
+        return true;
+      }
+      region.cache->countFailure();
+      llvm::Error error = made.takeError();
+      std::optional<DeviceErrorKind> kind = deviceErrorKind(error);
+      failure_ = llvm::toString(std::move(error));
+      bool isPassing = kind == DeviceErrorKind::CaptureInvalidated;
+      if (isPassing && attempt == 0)
+        continue;
+      if (!isPassing)
+        program_.replaceRegion(variant_, side_, region.uid, failure.step, failure_);
+      return false;
+    }
+  }
+
+  llvm::Error runEagerly(const RegionPlan &region) {
+    region.cache->countEagerRun();
+    for (uint32_t i = region.begin; i < region.end; ++i)
+      if (llvm::Error error = runStep(i))
+        return error;
+    return llvm::Error::success();
+  }
+
+  //===--- Results --------------------------------------------------------===//
+
+  void fillSaved() {
+    slab_->program = variant_.uid;
+    slab_->forwardResults = results_;
+    for (uint32_t storage : schedule_.savedArguments) {
+      const Tensor &tensor = *inputs_[schedule_.storages[storage].index].asTensor();
+      slab_->savedTensors.push_back({tensor.storage(), tensor.data()});
+    }
+    for (unsigned scalar : schedule_.savedScalars)
+      slab_->savedScalars.push_back(bound_.scalars[scalar]);
+  }
+
+  void giveResults(llvm::SmallVectorImpl<Value> &results) const {
+    for (const ResultPlan &plan : schedule_.resultPlans) {
+      if (plan.place.isTensor())
+        results.push_back(tensorAt(plan));
+      else if (plan.place.isScalar())
+        results.push_back(scalarAt(plan));
+      else
+        results.emplace_back();
+    }
+  }
+
+  Value scalarAt(const ResultPlan &plan) const {
+    Slot slot = bound_.scalars[plan.place.scalar];
+    switch (plan.scalarKind) {
+    case ScalarKind::I64:
+      return Value(slot.i64);
+    case ScalarKind::F64:
+      return Value(slot.f64);
+    case ScalarKind::Bool:
+      return Value(slot.boolean);
+    }
+    return Value();
+  }
+
+  Tensor tensorAt(const ResultPlan &plan) const {
+    const PlannedStorage &planned = schedule_.storages[plan.place.storage];
+    StorageRef storage;
+    int64_t offset = plan.place.byteOffset;
+    switch (planned.space) {
+    case Space::Argument: {
+      const Tensor &tensor = *inputs_[planned.index].asTensor();
+      storage = tensor.storage();
+      offset += tensor.byteOffset();
+      break;
+    }
+    case Space::Saved: {
+      const SavedTensor &tensor = slab_->savedTensors[planned.index];
+      storage = tensor.storage;
+      offset += tensor.data - storage->data();
+      break;
+    }
+    case Space::Arena:
+    case Space::Results:
+      storage = results_->storage(planned.device);
+      offset += planned.offset;
+      break;
+    case Space::Slab:
+      storage = slab_->storage(planned.device);
+      offset += planned.offset;
+      break;
+    case Space::ForwardResults:
+      storage = slab_->forwardResults->storage(planned.device);
+      offset += planned.offset;
+      break;
+    }
+    if (!storage) // no elements, so no bytes
+      storage = Storage::borrow(nullptr, 0, program_.devices_[planned.device]->device());
+    return Tensor(std::move(storage), offset, plan.dtype, plan.shape, plan.strides);
+  }
+
+  ProgramImpl &program_;
+  Variant &variant_;
+  const Side side_;
+  SidePlan &plan_;
+  const Schedule &schedule_;
+  Stream &stream_;
+  llvm::ArrayRef<Value> inputs_;
+
+  BoundArguments bound_;
+  bool isCaptured_ = false;
+  Lane *lane_ = nullptr;
+  BlockRef slab_, results_;
+  RegionList regions_;
+  Bases bases_;
+  llvm::SmallVector<std::byte *, 32> saved_;
+  llvm::SmallVector<StorageRef, 1> aligned_;
+  std::string failure_;
+};
+
+} // namespace rondo
+
+/// The part of `region` that the steps [begin, end) are.
+static RegionPlan partOf(const Schedule &schedule, const RegionPlan &region, uint32_t begin,
+                         uint32_t end, uint32_t uid) {
+  RegionPlan part = region;
+  part.begin = begin;
+  part.end = end;
+  part.uid = uid;
+  part.numOps = end - begin;
+  auto isUntouched = [&](uint32_t storage) {
+    for (uint32_t i = begin; i < end; ++i)
+      for (const Access &access : schedule.steps[i].accesses)
+        if (access.storage == storage)
+          return false;
+    return true;
+  };
+  llvm::erase_if(part.staticInputs, isUntouched);
+  llvm::erase_if(part.copied, [&](const RegionPlan::Copied &copied) {
+    return isUntouched(copied.storage);
+  });
+  for (RegionPlan::Copied &copied : part.copied)
+    copied.isRead = true; // the other part may have written some of it
+  part.scalars = scalarsTaken(schedule, begin, end);
+  return part;
+}
+
+llvm::Error ProgramImpl::call(Variant &variant, Side side, Stream &stream,
+                              llvm::ArrayRef<Value> inputs, llvm::SmallVectorImpl<Value> &results,
+                              BlockRef &slab) {
+  if (&stream.device() != devices_.front().get())
+    return makeError("the stream is of device " + deviceName(stream.device().device()) +
+                     ", expected one of this program's device " +
+                     deviceName(devices_.front()->device()));
+  if (stream.captureStatus() == CaptureStatus::Invalidated)
+    return makeDeviceError(DeviceErrorKind::CaptureInvalidated,
+                           "the stream's capture is invalid: end it first");
+  return Call(*this, variant, side, stream, inputs).run(slab, results);
+}
+
+llvm::Error ProgramImpl::forward(Stream &stream, llvm::ArrayRef<Value> inputs,
+                                 llvm::SmallVectorImpl<Value> &results, SavedState *saved) {
+  results.clear();
+  if (saved)
+    *saved = SavedState();
+  llvm::Expected<Variant *> variant = variantFor(inputs);
+  if (!variant)
+    return variant.takeError();
+  SavedState state;
+  if (llvm::Error error = call(**variant, Side::Forward, stream, inputs, results, state.block_)) {
+    results.clear();
+    return error;
+  }
+  if (saved && hasBackward_)
+    *saved = std::move(state);
+  return llvm::Error::success();
+}
+
+llvm::Error ProgramImpl::backward(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
+                                  llvm::SmallVectorImpl<Value> &results) {
+  results.clear();
+  if (!hasBackward_)
+    return makeError("the program has no backward");
+  if (!saved.isValid())
+    return makeError("the SavedState is empty: it was consumed, or no forward filled it");
+  Variant *variant = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto &entry : variants_)
+      if (entry.second->uid == saved.block_->program)
+        variant = entry.second.get();
+  }
+  if (!variant)
+    return makeError("the SavedState is of another program");
+  llvm::Error error = call(*variant, Side::Backward, stream, inputs, results, saved.block_);
+  if (error)
+    results.clear();
+  return error;
+}
+
+void ProgramImpl::replaceRegion(Variant &variant, Side side, uint32_t uid,
+                                std::optional<uint32_t> step, const std::string &reason) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  SidePlan &plan = variant.side(side);
+  auto regions = std::make_shared<std::vector<RegionPlan>>();
+  bool isSplit = step && options_.onCaptureFailure == CaptureFailure::Split;
+  for (const RegionPlan &region : *plan.regions) {
+    if (region.uid != uid) {
+      regions->push_back(region);
+      continue;
+    }
+    if (remarked_.insert({variant.uid, uid}).second)
+      remarks_.push_back("region " + std::to_string(region.id) + " of the " +
+                         sideName(side).str() + (isSplit ? " is split: " : " runs eagerly: ") +
+                         reason);
+    if (!isSplit) {
+      regions->push_back(region);
+      regions->back().isEager = true;
+      continue;
+    }
+    for (auto [begin, end] : {std::pair(region.begin, *step), std::pair(*step + 1, region.end)})
+      if (end > begin + 1) // one launch is no faster as a graph
+        regions->push_back(partOf(plan.schedule, region, begin, end, variant.nextRegion++));
+  }
+  plan.regions = std::move(regions);
+}

@@ -1,0 +1,252 @@
+//===- Compile.cpp - From a pair to a program -----------------------------===//
+
+#include "MemoryPlan.h"
+#include "ProgramImpl.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace rondo;
+
+static std::vector<ParameterInfo> inputsOf(const Trace &trace, Side side) {
+  std::vector<ParameterInfo> infos;
+  for (unsigned i = 0; i < trace.arguments().size(); ++i) {
+    ValueId value = trace.arguments()[i];
+    if (side == Side::Forward || !trace.savedArgument(i))
+      infos.push_back({trace.name(value).str(), trace.valuePath(value).str(), trace.type(value),
+                       trace.tags(value), false});
+  }
+  return infos;
+}
+
+static std::vector<ParameterInfo> resultsOf(const Trace &trace, Side side) {
+  std::vector<ParameterInfo> infos;
+  const Op *end = trace.terminator();
+  for (unsigned i = 0; end && i < end->operands().size(); ++i) {
+    if (side == Side::Forward && trace.savedReturn(i))
+      continue;
+    ParameterInfo info;
+    if (ValueId value = end->operand(i))
+      info = {trace.name(value).str(), {}, trace.type(value), trace.tags(value), false};
+    else
+      info.isMissing = true;
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+ProgramImpl::ProgramImpl(TracePair pair, llvm::ArrayRef<DeviceRef> devices,
+                         llvm::ArrayRef<const Executor *> executors, Pipeline pipeline,
+                         ProgramOptions options)
+    : devices_(devices.begin(), devices.end()), executors_(executors.begin(), executors.end()),
+      pipeline_(std::move(pipeline)), options_(std::move(options)),
+      hasBackward_(pair.hasBackward()), pair_(std::move(pair)),
+      ownDomain_(CaptureDomain::create("program")) {
+  for (Side side : {Side::Forward, Side::Backward}) {
+    if (side == Side::Backward && !hasBackward_)
+      continue;
+    const Trace &trace = pair_->trace(side);
+    inputs_[unsigned(side)] = inputsOf(trace, side);
+    results_[unsigned(side)] = resultsOf(trace, side);
+  }
+  llvm::SmallVector<std::string, 4> symbols;
+  for (const ParameterInfo &info : inputs_[0])
+    info.type.collectSymbols(symbols);
+  symbols_.assign(symbols.begin(), symbols.end());
+  llvm::sort(symbols_);
+  symbols_.erase(std::unique(symbols_.begin(), symbols_.end()), symbols_.end());
+  if (!options_.generators && !devices_.empty())
+    options_.generators = std::make_shared<Generators>(devices_.front());
+  options_.maxLanes = std::max(options_.maxLanes, 1u);
+}
+
+ProgramImpl::~ProgramImpl() {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    laneReturned_.wait(lock, [&] {
+      return llvm::none_of(lanes_, [](const auto &lane) { return lane->isBusy; });
+    });
+  }
+  for (const auto &cache : caches_)
+    cache->eraseIf([&](const GraphKey &key) {
+      return llvm::any_of(variants_, [&](const auto &v) { return v.second->uid == key.program; });
+    });
+}
+
+llvm::Error ProgramImpl::prepare() {
+  if (devices_.empty() || llvm::is_contained(devices_, nullptr))
+    return makeError("a program needs a device");
+  for (const DeviceRef &device : devices_)
+    for (const DeviceRef &other : devices_)
+      if (device != other && device->device() == other->device())
+        return makeError("device " + deviceName(device->device()) + " is given twice");
+  if (!symbols_.empty())
+    return llvm::Error::success();
+  llvm::Expected<std::unique_ptr<Variant>> variant = makeVariant({});
+  if (!variant)
+    return variant.takeError();
+  latest_ = variant->get();
+  variants_[{}] = std::move(*variant);
+  pair_.reset();
+  return llvm::Error::success();
+}
+
+llvm::Expected<Variant *> ProgramImpl::variantFor(llvm::ArrayRef<Value> inputs) {
+  if (symbols_.empty())
+    return latest_;
+  llvm::Expected<SymbolBindings> bindings = bindSymbols(inputs_[0], Side::Forward, inputs);
+  if (!bindings)
+    return bindings.takeError();
+  std::vector<int64_t> key;
+  for (const std::string &symbol : symbols_)
+    key.push_back(bindings->lookup(symbol));
+  // One thread compiles at a time; the others go on calling what is compiled.
+  std::unique_lock<std::mutex> compiling(compileMutex_, std::defer_lock);
+  for (bool mayCompile : {false, true}) {
+    if (mayCompile)
+      compiling.lock();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (auto found = variants_.find(key); found != variants_.end())
+      return latest_ = found->second.get();
+  }
+  llvm::Expected<std::unique_ptr<Variant>> variant = makeVariant(*bindings);
+  if (!variant)
+    return variant.takeError();
+  std::lock_guard<std::mutex> lock(mutex_);
+  latest_ = variant->get();
+  variants_[key] = std::move(*variant);
+  return latest_;
+}
+
+/// A number that no other variant of the process has.
+static uint64_t nextVariant() {
+  static std::atomic<uint64_t> next = 1;
+  return next.fetch_add(1);
+}
+
+llvm::Expected<std::unique_ptr<Variant>> ProgramImpl::makeVariant(const SymbolBindings &bindings) {
+  llvm::Expected<TracePair> pair = pipeline_(pair_->clone(), bindings);
+  if (!pair)
+    return pair.takeError();
+  if (pair->hasBackward() != hasBackward_)
+    return makeError("the pipeline gave or took the backward");
+  auto variant = std::make_unique<Variant>();
+  variant->uid = nextVariant();
+  LoweringContext context{devices_, executors_, nullptr};
+  for (Side side : {Side::Forward, Side::Backward}) {
+    if (side == Side::Backward && !hasBackward_)
+      continue;
+    llvm::Expected<Schedule> schedule = lower(*pair, side, context);
+    if (!schedule)
+      return schedule.takeError();
+    if (llvm::Error error = checkSignature(*schedule))
+      return error;
+    planMemory(*schedule, devices_.size());
+    SidePlan &plan =
+        side == Side::Forward ? variant->forward : variant->backward.emplace();
+    plan.schedule = std::move(*schedule);
+    if (llvm::Error error = finishSide(plan, *variant))
+      return error;
+    context.forward = &variant->forward.schedule;
+  }
+  return variant;
+}
+
+llvm::Error ProgramImpl::checkSignature(const Schedule &schedule) const {
+  unsigned side = unsigned(schedule.side);
+  if (schedule.inputs.size() == inputs_[side].size() &&
+      schedule.results.size() == results_[side].size())
+    return llvm::Error::success();
+  return makeError("the pipeline changed what the " + sideName(schedule.side) +
+                   " takes or gives: " + llvm::Twine(inputs_[side].size()) + " arguments and " +
+                   llvm::Twine(results_[side].size()) + " results became " +
+                   llvm::Twine(schedule.inputs.size()) + " and " +
+                   llvm::Twine(schedule.results.size()));
+}
+
+llvm::Error ProgramImpl::finishSide(SidePlan &plan, Variant &variant) {
+  Schedule &schedule = plan.schedule;
+  if (options_.poison)
+    findDeadStorages(schedule);
+  for (const std::string &name : schedule.generators) {
+    llvm::Expected<RNGState *> state = options_.generators->state(name);
+    if (!state)
+      return state.takeError();
+    plan.generators.push_back(*state);
+  }
+  for (RegionPlan &region : schedule.regions) {
+    region.uid = variant.nextRegion++;
+    if (!region.domain)
+      region.domain = ownDomain_;
+    region.cache = GraphCache::of(*region.domain, *devices_.front());
+    if (!llvm::is_contained(caches_, region.cache))
+      caches_.push_back(region.cache);
+    for (uint32_t i = region.begin; i < region.end; ++i) {
+      region.isEager |= schedule.steps[i].device != 0 || schedule.steps[i].crossesDevices;
+      for (const Access &access : schedule.steps[i].accesses) {
+        Space space = schedule.storages[access.storage].space;
+        region.usesSlab |= space == Space::Slab;
+        region.usesResults |= space == Space::Results;
+        region.usesForwardResults |= space == Space::ForwardResults;
+      }
+    }
+    for (const RegionPlan::Copied &copied : region.copied) {
+      Space space = schedule.storages[copied.staging].space;
+      region.usesSlab |= space == Space::Slab;
+      region.usesResults |= space == Space::Results;
+    }
+  }
+  plan.regions = std::make_shared<const std::vector<RegionPlan>>(schedule.regions);
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reports
+//===----------------------------------------------------------------------===//
+
+CacheCounters ProgramImpl::counters() const {
+  CacheCounters sum;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &cache : caches_) {
+    CacheCounters counters = cache->counters();
+    sum.entries += counters.entries;
+    sum.captures += counters.captures;
+    sum.replays += counters.replays;
+    sum.eagerRuns += counters.eagerRuns;
+    sum.recaptures += counters.recaptures;
+    sum.failures += counters.failures;
+    sum.evictions += counters.evictions;
+    sum.copiedBytes += counters.copiedBytes;
+  }
+  return sum;
+}
+
+std::vector<RegionInfo> ProgramImpl::regions() const {
+  std::vector<RegionInfo> infos;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (Side side : {Side::Forward, Side::Backward}) {
+    if (!latest_ || (side == Side::Backward && !latest_->backward))
+      continue;
+    const SidePlan &plan = latest_->side(side);
+    for (const RegionPlan &region : *plan.regions) {
+      RegionInfo info{side, region.id, region.numOps, unsigned(region.staticInputs.size()),
+                      unsigned(region.copied.size()), 0};
+      for (const RegionPlan::Copied &copied : region.copied)
+        info.copiedBytes += plan.schedule.storages[copied.storage].bytes *
+                            (unsigned(copied.isRead) + unsigned(copied.isWritten));
+      infos.push_back(info);
+    }
+  }
+  return infos;
+}
+
+MemoryInfo ProgramImpl::memory(Side side) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!latest_ || (side == Side::Backward && !latest_->backward))
+    return {};
+  return latest_->side(side).schedule.memory;
+}
+
+std::vector<std::string> ProgramImpl::takeRemarks() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(remarks_, {});
+}

@@ -1,0 +1,157 @@
+//===- Lease.cpp - Lanes and blocks for calls -----------------------------===//
+
+#include "ProgramImpl.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace rondo;
+
+llvm::Expected<BlockRef> ProgramImpl::createBlock(llvm::ArrayRef<uint64_t> bytes) {
+  llvm::Expected<BlockRef> block = Block::create(devices_, bytes, nextBlock_++);
+  if (block)
+    return block;
+  llvm::Error error = block.takeError();
+  if (deviceErrorKind(error) != DeviceErrorKind::OutOfMemory)
+    return error;
+  // Give back what is idle, and try once more.
+  llvm::consumeError(std::move(error));
+  trimLocked();
+  return Block::create(devices_, bytes, nextBlock_++);
+}
+
+llvm::Expected<BlockRef> ProgramImpl::leaseBlock(BlockPool &pool, llvm::ArrayRef<uint64_t> bytes,
+                                                 Stream &stream, bool onlySameStream) {
+  uint64_t id = stream.id();
+  BlockRef block = pool.lease(
+      [&](const Block &idle) { return idle.lastStream() == id || idle.lastStream() == 0; },
+      onlySameStream);
+  if (!block) {
+    llvm::Expected<BlockRef> made = createBlock(bytes);
+    if (!made)
+      return made;
+    block = *made;
+    pool.add(std::move(*made));
+  }
+  std::vector<BlockRef> surplus;
+  pool.takeSurplus(surplus);
+  dropGraphsOf(surplus);
+  return block;
+}
+
+void ProgramImpl::dropGraphsOf(llvm::ArrayRef<BlockRef> blocks) {
+  if (blocks.empty())
+    return;
+  llvm::SmallDenseSet<uint64_t, 8> ids;
+  for (const BlockRef &block : blocks)
+    ids.insert(block->id());
+  auto names = [&](uint64_t id) { return id != 0 && ids.contains(id); };
+  for (const auto &cache : caches_) {
+    cache->eraseIf([&](const GraphKey &key) {
+      return names(key.lane) || names(key.slab) || names(key.results) ||
+             names(key.forwardResults);
+    });
+  }
+}
+
+llvm::Error ProgramImpl::growArena(Lane &lane, const Schedule &schedule) {
+  llvm::SmallVector<uint64_t, 1> bytes;
+  bool isEnough = bool(lane.arena);
+  for (unsigned i = 0; i < devices_.size(); ++i) {
+    uint64_t have = lane.arena ? lane.arena->bytes(i) : 0;
+    isEnough &= schedule.arenaBytes[i] <= have;
+    bytes.push_back(std::max(schedule.arenaBytes[i], have));
+  }
+  if (isEnough)
+    return llvm::Error::success();
+  if (lane.arena) { // what was captured in it is of no use any more
+    dropGraphsOf(lane.arena);
+    lane.arena.reset();
+  } else {
+    // Both sides of all variants: so the first call finds the size that stays.
+    for (const auto &variant : variants_) {
+      for (Side side : {Side::Forward, Side::Backward}) {
+        if (side == Side::Backward && !variant.second->backward)
+          continue;
+        const Schedule &other = variant.second->side(side).schedule;
+        for (unsigned i = 0; i < devices_.size(); ++i)
+          bytes[i] = std::max(bytes[i], other.arenaBytes[i]);
+      }
+    }
+  }
+  llvm::Expected<BlockRef> arena = createBlock(bytes);
+  if (!arena)
+    return arena.takeError();
+  lane.arena = std::move(*arena);
+  return llvm::Error::success();
+}
+
+llvm::Expected<Lane *> ProgramImpl::leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream,
+                                              const Schedule &schedule) {
+  Lane *lane = nullptr;
+  auto find = [&] {
+    lane = nullptr;
+    for (const auto &candidate : lanes_) {
+      if (candidate->isBusy)
+        continue;
+      bool isOurs = candidate->arena && candidate->arena->lastStream() == stream.id();
+      if (!lane || isOurs)
+        lane = candidate.get();
+      if (isOurs)
+        return true;
+    }
+    if (lanes_.size() < options_.maxLanes) { // rather than wait for another stream
+      lane = lanes_.emplace_back(std::make_unique<Lane>()).get();
+      return true;
+    }
+    return lane != nullptr;
+  };
+  laneReturned_.wait(lock, find);
+  lane->isBusy = true;
+  llvm::Error error = growArena(*lane, schedule);
+  for (unsigned i = lane->streams.size(); !error && i < devices_.size(); ++i) {
+    lane->streams.emplace_back();
+    if (i == 0)
+      continue;
+    llvm::Expected<std::unique_ptr<Stream>> made = devices_[i]->createStream();
+    if (made)
+      lane->streams.back() = std::move(*made);
+    else
+      error = made.takeError();
+  }
+  if (error) {
+    if (llvm::any_of(llvm::drop_begin(lane->streams), [](const auto &s) { return !s; }))
+      lane->streams.clear();
+    lane->isBusy = false;
+    laneReturned_.notify_all();
+    return error;
+  }
+  return lane;
+}
+
+void ProgramImpl::returnLane(Lane &lane) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    lane.isBusy = false;
+  }
+  laneReturned_.notify_all();
+}
+
+void ProgramImpl::trimLocked() {
+  std::vector<BlockRef> idle;
+  for (const auto &entry : variants_) {
+    Variant &variant = *entry.second;
+    variant.slabs.takeIdle(idle);
+    variant.forward.results.takeIdle(idle);
+    if (variant.backward)
+      variant.backward->results.takeIdle(idle);
+  }
+  for (const auto &lane : lanes_)
+    if (!lane->isBusy && lane->arena)
+      idle.push_back(std::move(lane->arena));
+  dropGraphsOf(idle);
+}
+
+void ProgramImpl::trim() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  trimLocked();
+}

@@ -1,0 +1,15 @@
+//===- MemoryPlan.h - Offsets from liveness ---------------------*- C++ -*-===//
+
+#pragma once
+
+#include "Schedule.h"
+
+namespace rondo {
+
+/// Gives every storage that is not the caller's an offset, such that storages which are live at the
+/// same step share no byte, and fills in the sizes of the blocks and `memory`. What is saved and
+/// what the caller gets lies in blocks of its own; a temporary goes where it fits: also into a part
+/// of those that is not made yet.
+void planMemory(Schedule &schedule, unsigned numDevices);
+
+} // namespace rondo

@@ -1,0 +1,96 @@
+//===- Program.cpp - A compiled pair --------------------------------------===//
+
+#include "rondo/runtime/Program.h"
+
+#include "ProgramImpl.h"
+
+using namespace rondo;
+
+//===----------------------------------------------------------------------===//
+// SavedState
+//===----------------------------------------------------------------------===//
+
+SavedState::SavedState() = default;
+SavedState::SavedState(SavedState &&) noexcept = default;
+
+SavedState &SavedState::operator=(SavedState &&other) noexcept {
+  if (block_ && block_ != other.block_)
+    block_->clearSaved();
+  block_ = std::move(other.block_);
+  return *this;
+}
+
+SavedState::~SavedState() {
+  if (block_)
+    block_->clearSaved();
+}
+
+//===----------------------------------------------------------------------===//
+// Program
+//===----------------------------------------------------------------------===//
+
+Program::Program(std::unique_ptr<ProgramImpl> impl) : impl_(std::move(impl)) {}
+Program::Program(Program &&) noexcept = default;
+Program &Program::operator=(Program &&) noexcept = default;
+Program::~Program() = default;
+
+bool Program::hasBackward() const {
+  return impl_->hasBackward();
+}
+llvm::ArrayRef<ParameterInfo> Program::inputs(Side side) const {
+  return impl_->inputs(side);
+}
+llvm::ArrayRef<ParameterInfo> Program::results(Side side) const {
+  return impl_->results(side);
+}
+
+llvm::Error Program::forward(Stream &stream, llvm::ArrayRef<Value> inputs,
+                             llvm::SmallVectorImpl<Value> &results, SavedState *saved) {
+  return impl_->forward(stream, inputs, results, saved);
+}
+
+llvm::Error Program::backward(Stream &stream, SavedState &&saved, llvm::ArrayRef<Value> inputs,
+                              llvm::SmallVectorImpl<Value> &results) {
+  if (llvm::Error error = impl_->backward(stream, saved, inputs, results))
+    return error;
+  saved = SavedState();
+  return llvm::Error::success();
+}
+
+llvm::Error Program::backwardRetaining(Stream &stream, SavedState &saved,
+                                       llvm::ArrayRef<Value> inputs,
+                                       llvm::SmallVectorImpl<Value> &results) {
+  return impl_->backward(stream, saved, inputs, results);
+}
+
+void Program::setEager(bool eager) {
+  impl_->setEager(eager);
+}
+void Program::trim() {
+  impl_->trim();
+}
+const std::shared_ptr<Generators> &Program::generators() const {
+  return impl_->generators();
+}
+CacheCounters Program::counters() const {
+  return impl_->counters();
+}
+std::vector<RegionInfo> Program::regions() const {
+  return impl_->regions();
+}
+MemoryInfo Program::memory(Side side) const {
+  return impl_->memory(side);
+}
+std::vector<std::string> Program::takeRemarks() {
+  return impl_->takeRemarks();
+}
+
+llvm::Expected<Program> rondo::compile(TracePair pair, llvm::ArrayRef<DeviceRef> devices,
+                                       llvm::ArrayRef<const Executor *> executors,
+                                       Pipeline pipeline, ProgramOptions options) {
+  auto impl = std::make_unique<ProgramImpl>(std::move(pair), devices, executors,
+                                            std::move(pipeline), std::move(options));
+  if (llvm::Error error = impl->prepare())
+    return error;
+  return Program(std::move(impl));
+}

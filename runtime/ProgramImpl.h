@@ -1,0 +1,136 @@
+//===- ProgramImpl.h - A compiled pair, inside ------------------*- C++ -*-===//
+//
+// A program has one variant per binding of its symbols. A variant has a schedule per side, pools of
+// slabs and results, and the regions as they stand (a failed capture splits them). A call leases a
+// lane and blocks under the program's lock, and then runs without it: the lane is the call's alone,
+// and so are the graphs whose key names the lane.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "Binding.h"
+#include "Block.h"
+#include "GraphBuilder.h"
+
+#include "rondo/runtime/Program.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <condition_variable>
+#include <map>
+
+namespace rondo {
+
+using RegionList = std::shared_ptr<const std::vector<RegionPlan>>;
+
+/// One side of a variant.
+struct SidePlan {
+  Schedule schedule;
+  RegionList regions;
+  BlockPool results;
+  llvm::SmallVector<RNGState *, 2> generators;
+  std::vector<std::byte *> staticAddresses; ///< by input, of the first call; for StaticMove::Error
+};
+
+/// A pair with concrete sizes, made ready to run.
+struct Variant {
+  uint64_t uid = 0;
+  SidePlan forward;
+  std::optional<SidePlan> backward;
+  BlockPool slabs;
+  uint32_t nextRegion = 0; ///< uid of the next region that a split makes
+
+  SidePlan &side(Side side) { return side == Side::Forward ? forward : *backward; }
+};
+
+/// Room for one call at a time: an arena, and a stream for each further device.
+struct Lane {
+  BlockRef arena;
+  std::vector<std::unique_ptr<Stream>> streams; ///< by device; null for the first
+  bool isBusy = false;
+  /// What each region used last: saves the lock and the look-up while keys do not change.
+  struct Recent {
+    GraphKey key;
+    std::weak_ptr<GraphEntry> entry;
+  };
+  llvm::DenseMap<std::pair<uint64_t, uint32_t>, Recent> recent; ///< by (variant, region uid)
+};
+
+class ProgramImpl {
+public:
+  ProgramImpl(TracePair pair, llvm::ArrayRef<DeviceRef> devices,
+              llvm::ArrayRef<const Executor *> executors, Pipeline pipeline,
+              ProgramOptions options);
+  ~ProgramImpl();
+
+  /// What can be done before the first call.
+  llvm::Error prepare();
+
+  bool hasBackward() const { return hasBackward_; }
+  llvm::ArrayRef<ParameterInfo> inputs(Side side) const { return inputs_[unsigned(side)]; }
+  llvm::ArrayRef<ParameterInfo> results(Side side) const { return results_[unsigned(side)]; }
+
+  llvm::Error forward(Stream &stream, llvm::ArrayRef<Value> inputs,
+                      llvm::SmallVectorImpl<Value> &results, SavedState *saved);
+  llvm::Error backward(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
+                       llvm::SmallVectorImpl<Value> &results);
+  void setEager(bool eager) { isEager_ = eager; }
+  void trim();
+
+  const std::shared_ptr<Generators> &generators() const { return options_.generators; }
+  CacheCounters counters() const;
+  std::vector<RegionInfo> regions() const;
+  MemoryInfo memory(Side side) const;
+  std::vector<std::string> takeRemarks();
+
+private:
+  friend class Call;
+
+  //===--- Compile.cpp ----------------------------------------------------===//
+  llvm::Expected<Variant *> variantFor(llvm::ArrayRef<Value> inputs);
+  llvm::Expected<std::unique_ptr<Variant>> makeVariant(const SymbolBindings &bindings);
+  llvm::Error finishSide(SidePlan &plan, Variant &variant);
+  llvm::Error checkSignature(const Schedule &schedule) const;
+
+  //===--- Lease.cpp: all under the lock ----------------------------------===//
+  llvm::Expected<Lane *> leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream,
+                                   const Schedule &schedule);
+  llvm::Error growArena(Lane &lane, const Schedule &schedule);
+  llvm::Expected<BlockRef> leaseBlock(BlockPool &pool, llvm::ArrayRef<uint64_t> bytes,
+                                      Stream &stream, bool onlySameStream);
+  llvm::Expected<BlockRef> createBlock(llvm::ArrayRef<uint64_t> bytes);
+  void returnLane(Lane &lane);
+  void dropGraphsOf(llvm::ArrayRef<BlockRef> blocks);
+  void trimLocked();
+
+  //===--- Call.cpp -------------------------------------------------------===//
+  llvm::Error call(Variant &variant, Side side, Stream &stream, llvm::ArrayRef<Value> inputs,
+                   llvm::SmallVectorImpl<Value> &results, BlockRef &slab);
+  void replaceRegion(Variant &variant, Side side, uint32_t uid, std::optional<uint32_t> step,
+                     const std::string &reason);
+
+  const llvm::SmallVector<DeviceRef, 1> devices_;
+  const std::vector<const Executor *> executors_;
+  const Pipeline pipeline_;
+  ProgramOptions options_;
+  bool hasBackward_ = false;
+  std::vector<ParameterInfo> inputs_[2], results_[2];
+  std::vector<std::string> symbols_; ///< sorted
+  std::optional<TracePair> pair_;    ///< kept while variants may still be made
+  CaptureDomainRef ownDomain_;       ///< for regions that name none
+
+  std::atomic<bool> isEager_ = false;
+  mutable std::mutex mutex_;
+  std::condition_variable laneReturned_;
+  std::mutex compileMutex_; ///< taken before mutex_
+  std::map<std::vector<int64_t>, std::unique_ptr<Variant>> variants_;
+  Variant *latest_ = nullptr;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::shared_ptr<GraphCache>> caches_; ///< of all regions, without duplicates
+  uint64_t nextBlock_ = 1;
+  std::vector<std::string> remarks_;
+  llvm::DenseSet<std::pair<uint64_t, uint32_t>> remarked_; ///< (variant, region)
+};
+
+} // namespace rondo

@@ -1,0 +1,151 @@
+//===- Schedule.h - A trace as a flat list of steps -------------*- C++ -*-===//
+//
+// What a trace is lowered to: kernels in program order, the storages that they touch, and the ranges
+// of steps that are regions. Nothing in it points to the trace.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "rondo/executors/Executor.h"
+#include "rondo/executors/Value.h"
+#include "rondo/ir/TracePair.h"
+#include "rondo/runtime/Program.h"
+
+namespace rondo {
+
+/// Whose memory a storage lies in.
+enum class Space : uint8_t {
+  Argument,       ///< the caller's: argument `index`
+  Saved,          ///< the caller's, saved by the forward: `index` into the saved tensors
+  Arena,          ///< the lane's
+  Slab,           ///< saved for backward
+  Results,        ///< the caller gets it
+  ForwardResults, ///< of a backward: what the caller got from the forward
+};
+
+/// One storage root. Steps are numbered from 0.
+struct PlannedStorage {
+  Space space = Space::Arena;
+  unsigned index = 0;  ///< Argument, Saved
+  unsigned device = 0; ///< position among the program's devices
+  uint64_t bytes = 0;
+  uint64_t alignment = 16;
+  uint64_t offset = 0; ///< in the block of its space, unless Argument or Saved
+  uint32_t begin = ~0u, end = 0; ///< first and last step that touches it; `begin` is 0 for what is
+                                 ///< there from the start, `end` ~0 for what outlives the call
+  bool isStatic = false;
+  std::string name; ///< of the root value, for messages
+
+  bool isCallers() const { return space == Space::Argument || space == Space::Saved; }
+};
+
+/// Where a value is: in a storage, in a slot of host scalars, or nowhere (absent, or missing).
+struct Place {
+  int32_t storage = -1, scalar = -1;
+  int64_t byteOffset = 0;
+
+  bool isTensor() const { return storage >= 0; }
+  bool isScalar() const { return scalar >= 0; }
+};
+
+/// Bytes that a step touches.
+struct Access {
+  uint32_t storage;
+  uint64_t begin, end; ///< within the storage
+  bool isWrite;
+};
+
+struct Step {
+  KernelRef kernel;
+  llvm::SmallVector<Place, 4> operands;
+  llvm::SmallVector<Place, 2> results;
+  int32_t workspace = -1; ///< storage
+  llvm::SmallVector<unsigned, 1> generators;
+  llvm::SmallVector<Access, 4> accesses; ///< workspace included
+  /// Resources that are no generator, by number: accesses of one, a write among them, keep order.
+  llvm::SmallVector<std::pair<unsigned, bool>, 1> resources;
+  unsigned device = 0;
+  bool crossesDevices = false; ///< the host waits for it
+  std::string text;            ///< `'add' op`, with location and module path, for messages
+};
+
+/// One region.
+struct RegionPlan {
+  uint32_t begin = 0, end = 0; ///< steps, half open
+  uint32_t uid = 0;            ///< in the graph's key
+  unsigned id = 0, numOps = 0;
+  CaptureDomainRef domain;
+  std::shared_ptr<GraphCache> cache;
+  bool isEager = false; ///< could not be captured
+  /// The caller's storages that it touches, by how their address reaches a graph.
+  llvm::SmallVector<uint32_t, 4> staticInputs;
+  struct Copied {
+    uint32_t storage, staging; ///< `staging` is a planned storage of the same size
+    bool isRead, isWritten;
+  };
+  llvm::SmallVector<Copied, 4> copied;
+  llvm::SmallVector<unsigned, 2> scalars; ///< that steps take and no step of it makes
+  bool usesSlab = false, usesResults = false, usesForwardResults = false;
+};
+
+/// What the caller gets at one position.
+struct ResultPlan {
+  Place place;
+  DType dtype = DType::F32;
+  llvm::SmallVector<int64_t, 5> shape, strides;
+  ScalarKind scalarKind = ScalarKind::I64;
+};
+
+/// A value that the forward saves: where it is at the end of the forward. For a caller's tensor
+/// `saved` is its position among the saved tensors.
+struct SavedPlan {
+  SavedId id;
+  Place place;
+};
+
+struct Schedule {
+  Side side = Side::Forward;
+  std::vector<Step> steps;
+  std::vector<PlannedStorage> storages;
+  std::vector<RegionPlan> regions; ///< in order, disjoint
+
+  std::vector<ParameterInfo> inputs, results;
+  std::vector<Place> inputPlaces; ///< of inputs
+  std::vector<ResultPlan> resultPlans;
+  std::vector<SavedPlan> saved; ///< forward: what goes into the SavedState
+  /// Storages of the forward's arguments that are saved, in the order of Space::Saved's index.
+  std::vector<uint32_t> savedArguments;
+  /// Scalars that are saved: scalar of the forward, in the order of the saved scalars.
+  std::vector<unsigned> savedScalars;
+  /// Backward: scalars that come from the saved state: (scalar here, position there).
+  std::vector<std::pair<unsigned, unsigned>> scalarsFromSaved;
+
+  unsigned numScalars = 0;
+  std::vector<std::pair<unsigned, Slot>> constants; ///< scalars with a fixed value
+  std::vector<std::string> generators;              ///< named by steps
+  std::vector<uint32_t> writtenInputs;              ///< storages of arguments that steps write
+  /// By step, the planned storages that nothing touches after it; empty unless they are poisoned.
+  std::vector<llvm::SmallVector<uint32_t, 2>> deadAfter;
+
+  /// Bytes of each space's block, per device: filled in by planMemory.
+  llvm::SmallVector<uint64_t, 1> arenaBytes, slabBytes, resultBytes;
+  MemoryInfo memory; ///< of device 0
+};
+
+struct LoweringContext {
+  llvm::ArrayRef<DeviceRef> devices;
+  llvm::ArrayRef<const Executor *> executors;
+  /// The forward's, when a backward is lowered.
+  const Schedule *forward = nullptr;
+};
+
+/// Lowers one trace of `pair`, without offsets. Errors: DiagnosticError, several.
+llvm::Expected<Schedule> lower(const TracePair &pair, Side side, const LoweringContext &context);
+
+/// Scalars that the steps [begin, end) take and neither make nor know as constants.
+llvm::SmallVector<unsigned, 2> scalarsTaken(const Schedule &schedule, uint32_t begin, uint32_t end);
+/// Fills in `deadAfter`.
+void findDeadStorages(Schedule &schedule);
+
+} // namespace rondo

@@ -1,0 +1,175 @@
+//===- Program.h - A compiled pair ------------------------------*- C++ -*-===//
+//
+//   llvm::Expected<Program> program = compile(std::move(pair), {device}, {&host}, pipeline);
+//   std::unique_ptr<Stream> stream = cantFail(device->createStream());
+//   SavedState saved;
+//   llvm::SmallVector<Value> loss, gradients;
+//   cantFail(program->forward(*stream, inputs, loss, &saved));
+//   cantFail(program->backward(*stream, std::move(saved), {tangent}, gradients));
+//
+// The first call of a region runs it eagerly, as that call, and captures it; later calls replay the
+// graph. Results belong to the caller: no later call overwrites a result that is still held.
+// Everything between arguments and results lies in memory that is planned once.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "rondo/executors/Executor.h"
+#include "rondo/executors/Value.h"
+#include "rondo/ir/TracePair.h"
+#include "rondo/runtime/Generators.h"
+#include "rondo/runtime/GraphCache.h"
+
+namespace rondo {
+
+class Block;
+class ProgramImpl;
+
+/// The caller's pipeline: makes of a pair one whose ops are claimed, with or without regions and
+/// dels. Called by `compile`, or, for a pair with symbols, at the first call for each binding of
+/// them: then it has to specialise the pair first. Called by one thread at a time.
+using Pipeline =
+    std::function<llvm::Expected<TracePair>(TracePair pair, const SymbolBindings &bindings)>;
+
+/// What becomes of a region that cannot be captured.
+enum class CaptureFailure : uint8_t {
+  Error, ///< the call fails, naming the op
+  Split, ///< the op runs eagerly, what comes before and after it becomes a region each
+  Eager, ///< the region runs eagerly from then on
+};
+
+/// What happens when a static input's address is another than at capture.
+enum class StaticMove : uint8_t { Recapture, Error };
+
+struct ProgramOptions {
+  /// Most calls in flight on different streams; each needs an arena and graphs of its own. Further
+  /// streams wait for a lane.
+  unsigned maxLanes = 1;
+  CaptureFailure onCaptureFailure = CaptureFailure::Split;
+  StaticMove onStaticMove = StaticMove::Recapture;
+  /// Generators to draw from; null: the program has its own.
+  std::shared_ptr<Generators> generators;
+  /// Fills planned memory with 0xFF when what was in it is dead, eagerly and in graphs: for tests.
+  bool poison = false;
+  /// Proves for every graph that any two nodes that touch the same bytes, one of them writing, are
+  /// ordered by its edges; quadratic in the number of nodes. An error otherwise.
+  bool checkGraphs = false;
+};
+
+/// One argument or result of a trace, as the caller sees it.
+struct ParameterInfo {
+  std::string name; ///< of the value
+  std::string path; ///< in the user's model; may be empty
+  Type type = ScalarKind::I64;
+  ValueTags tags = ValueTags::None;
+  bool isMissing = false; ///< a result that is never there (no gradient)
+};
+
+/// What became of one region.
+struct RegionInfo {
+  Side side = Side::Forward;
+  unsigned id = 0; ///< the attribute `region`
+  unsigned numOps = 0;
+  unsigned numStatic = 0, numCopied = 0; ///< inputs that are the caller's, by how they reach a graph
+  uint64_t copiedBytes = 0;              ///< per replay, in and out
+};
+
+/// Bytes of one trace's memory on the first device.
+struct MemoryInfo {
+  uint64_t arguments = 0; ///< the caller's, saved values included
+  uint64_t arena = 0;     ///< temporaries and workspaces, per lane
+  uint64_t slab = 0;      ///< saved for backward, per forward without its backward
+  uint64_t results = 0;   ///< per set of results that the caller holds
+  /// Greatest sum, over the steps, of the bytes that are live then, arguments throughout: what any
+  /// plan needs for this order of ops.
+  uint64_t lowerBound = 0;
+  uint64_t peak() const { return arguments + arena + slab + results; }
+};
+
+/// Values that a forward saved for its backward. Moved, not copied. Dropping it gives the memory
+/// back, in stream order. May outlive the program. One thread at a time.
+class SavedState {
+public:
+  SavedState();
+  SavedState(SavedState &&) noexcept;
+  SavedState &operator=(SavedState &&) noexcept;
+  ~SavedState();
+
+  /// Was it filled by a forward, and not consumed since?
+  bool isValid() const { return bool(block_); }
+
+private:
+  friend class ProgramImpl;
+  llvm::IntrusiveRefCntPtr<Block> block_;
+};
+
+/// A pair made ready to run. May be called from several threads. Destroying it waits for its calls
+/// that are in flight. Results and SavedStates may outlive it; what it was compiled from need not
+/// live, except that executors must outlive it if the pair has symbols.
+class Program {
+public:
+  Program(Program &&) noexcept;
+  Program &operator=(Program &&) noexcept;
+  ~Program();
+
+  bool hasBackward() const;
+  /// Arguments that the caller gives, in order: of the backward, those that are not saved.
+  llvm::ArrayRef<ParameterInfo> inputs(Side side = Side::Forward) const;
+  /// Results that the caller gets, in order.
+  llvm::ArrayRef<ParameterInfo> results(Side side = Side::Forward) const;
+
+  /// Submits the forward to `stream`, which is of the first device, and returns without waiting
+  /// unless an op does. `inputs` are in the order of inputs(). `results` is replaced; an in-place
+  /// write to an input reaches the caller's tensor, and a result that is an input, or a view of
+  /// one, shares its storage. With `saved` what the backward needs is kept there; without, or if
+  /// the pair has no backward, it is dropped.
+  ///
+  /// Errors, before anything runs: DiagnosticError that names the argument: a wrong number, kind,
+  /// dtype, shape, strides or device, a null tensor, one that overlaps another that is written, one
+  /// whose address is not a multiple of 16 and that is static. Also the device's errors; then
+  /// results are empty.
+  llvm::Error forward(Stream &stream, llvm::ArrayRef<Value> inputs,
+                      llvm::SmallVectorImpl<Value> &results, SavedState *saved = nullptr);
+  /// The same for the backward, whose inputs are the incoming gradients. Consumes `saved`; the
+  /// memory goes back when the work is done. Errors also: `saved` is empty, consumed, or of another
+  /// program.
+  llvm::Error backward(Stream &stream, SavedState &&saved, llvm::ArrayRef<Value> inputs,
+                       llvm::SmallVectorImpl<Value> &results);
+  /// The same, but `saved` can be used again.
+  llvm::Error backwardRetaining(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
+                                llvm::SmallVectorImpl<Value> &results);
+
+  /// Runs everything eagerly from now on, or replays again. Both give the same bits.
+  void setEager(bool eager);
+  /// Gives back what no call and no caller uses: idle slabs and sets of results and their graphs.
+  /// Waits for the work in flight.
+  void trim();
+
+  const std::shared_ptr<Generators> &generators() const;
+  /// Sum over the caches that the program's regions use, of all programs that share them.
+  CacheCounters counters() const;
+  /// Of the specialisation called last. Empty for a pair with symbols before its first call.
+  std::vector<RegionInfo> regions() const;
+  MemoryInfo memory(Side side) const;
+  /// Remarks, such as why a region was split; those of one region come once.
+  std::vector<std::string> takeRemarks();
+
+private:
+  friend llvm::Expected<Program> compile(TracePair, llvm::ArrayRef<DeviceRef>,
+                                         llvm::ArrayRef<const Executor *>, Pipeline,
+                                         ProgramOptions);
+  explicit Program(std::unique_ptr<ProgramImpl> impl);
+  std::unique_ptr<ProgramImpl> impl_;
+};
+
+/// Compiles `pair`: runs `pipeline`, makes the kernels and plans the memory. `devices` are those
+/// whose values occur in the pair, the one whose streams calls name first; ops that are on another
+/// one run eagerly, and the host waits for them. `executors` are those that claims name. Errors: of
+/// the pipeline; DiagnosticErrors located at the op: no claim, a claim by an executor that is not
+/// given, a value on a device that is not given, a kernel that cannot be made.
+llvm::Expected<Program> compile(TracePair pair, llvm::ArrayRef<DeviceRef> devices,
+                                llvm::ArrayRef<const Executor *> executors, Pipeline pipeline,
+                                ProgramOptions options = {});
+
+} // namespace rondo
