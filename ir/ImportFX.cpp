@@ -275,17 +275,35 @@ TracePair Importer::run() {
   return pair;
 }
 
+static std::vector<FXOutput> describeOutputs(const Program &program) {
+  const Graph &graph = program.forward;
+  std::vector<FXOutput> outputs;
+  size_t numSaved = 0;
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    if (i < graph.mutated.size())
+      outputs.push_back({FXOutput::Kind::Mutated, graph.values[graph.mutated[i]].name});
+    else if (graph.isSaved[i] && program.backward)
+      outputs.push_back({FXOutput::Kind::Saved, program.backward->values[numSaved++].name});
+    else
+      outputs.push_back({});
+  }
+  return outputs;
+}
+
 //===----------------------------------------------------------------------===//
 // Entry points
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<TracePair> rondo::importFX(llvm::StringRef text, llvm::StringRef file,
-                                          const OpRegistry &registry) {
+                                          const OpRegistry &registry,
+                                          std::vector<FXOutput> *outputs) {
   DiagnosticList diagnostics;
   std::optional<JSONDocument> document = JSONDocument::parse(text, file, diagnostics);
   std::optional<Program> program = document ? readProgram(document->root()) : std::nullopt;
   if (!program || diagnostics.hasErrors())
     return diagnostics.takeError();
+  if (outputs)
+    *outputs = describeOutputs(*program);
 
   LoweringState state;
   for (const Mapping &mapping : mappings())

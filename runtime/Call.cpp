@@ -332,63 +332,9 @@ private:
   }
 
   void giveResults(llvm::SmallVectorImpl<Value> &results) const {
-    for (const ResultPlan &plan : schedule_.resultPlans) {
-      if (plan.place.isTensor())
-        results.push_back(tensorAt(plan));
-      else if (plan.place.isScalar())
-        results.push_back(scalarAt(plan));
-      else
-        results.emplace_back();
-    }
-  }
-
-  Value scalarAt(const ResultPlan &plan) const {
-    Slot slot = bound_.scalars[plan.place.scalar];
-    switch (plan.scalarKind) {
-    case ScalarKind::I64:
-      return Value(slot.i64);
-    case ScalarKind::F64:
-      return Value(slot.f64);
-    case ScalarKind::Bool:
-      return Value(slot.boolean);
-    }
-    return Value();
-  }
-
-  Tensor tensorAt(const ResultPlan &plan) const {
-    const PlannedStorage &planned = schedule_.storages[plan.place.storage];
-    StorageRef storage;
-    int64_t offset = plan.place.byteOffset;
-    switch (planned.space) {
-    case Space::Argument: {
-      const Tensor &tensor = *inputs_[planned.index].asTensor();
-      storage = tensor.storage();
-      offset += tensor.byteOffset();
-      break;
-    }
-    case Space::Saved: {
-      const SavedTensor &tensor = slab_->savedTensors[planned.index];
-      storage = tensor.storage;
-      offset += tensor.data - storage->data();
-      break;
-    }
-    case Space::Arena:
-    case Space::Results:
-      storage = results_->storage(planned.device);
-      offset += planned.offset;
-      break;
-    case Space::Slab:
-      storage = slab_->storage(planned.device);
-      offset += planned.offset;
-      break;
-    case Space::ForwardResults:
-      storage = slab_->forwardResults->storage(planned.device);
-      offset += planned.offset;
-      break;
-    }
-    if (!storage) // no elements, so no bytes
-      storage = Storage::borrow(nullptr, 0, program_.devices_[planned.device]->device());
-    return Tensor(std::move(storage), offset, plan.dtype, plan.shape, plan.strides);
+    ValueSource source{schedule_, program_.devices_, inputs_, slab_.get(), results_.get()};
+    for (const ResultPlan &plan : schedule_.resultPlans)
+      results.push_back(source.value(plan, plan.place.isTensor(), bound_.scalars));
   }
 
   ProgramImpl &program_;
@@ -411,6 +357,18 @@ private:
 };
 
 } // namespace rondo
+
+llvm::Expected<Variant *> ProgramImpl::variantOf(const SavedState &saved) const {
+  if (!hasBackward_)
+    return makeError("the program has no backward");
+  if (!saved.isValid())
+    return makeError("the SavedState is empty: it was consumed, or no forward filled it");
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &entry : variants_)
+    if (entry.second->uid == saved.block_->program)
+      return entry.second.get();
+  return makeError("the SavedState is of another program");
+}
 
 /// The part of `region` that the steps [begin, end) are.
 static RegionPlan partOf(const Schedule &schedule, const RegionPlan &region, uint32_t begin,
@@ -471,20 +429,10 @@ llvm::Error ProgramImpl::forward(Stream &stream, llvm::ArrayRef<Value> inputs,
 llvm::Error ProgramImpl::backward(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
                                   llvm::SmallVectorImpl<Value> &results) {
   results.clear();
-  if (!hasBackward_)
-    return makeError("the program has no backward");
-  if (!saved.isValid())
-    return makeError("the SavedState is empty: it was consumed, or no forward filled it");
-  Variant *variant = nullptr;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto &entry : variants_)
-      if (entry.second->uid == saved.block_->program)
-        variant = entry.second.get();
-  }
+  llvm::Expected<Variant *> variant = variantOf(saved);
   if (!variant)
-    return makeError("the SavedState is of another program");
-  llvm::Error error = call(*variant, Side::Backward, stream, inputs, results, saved.block_);
+    return variant.takeError();
+  llvm::Error error = call(**variant, Side::Backward, stream, inputs, results, saved.block_);
   if (error)
     results.clear();
   return error;

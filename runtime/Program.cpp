@@ -63,6 +63,10 @@ llvm::Error Program::backwardRetaining(Stream &stream, SavedState &saved,
   return impl_->backward(stream, saved, inputs, results);
 }
 
+llvm::Expected<std::vector<SavedValue>> Program::savedValues(const SavedState &saved) const {
+  return impl_->savedValues(saved);
+}
+
 void Program::setEager(bool eager) {
   impl_->setEager(eager);
 }

@@ -22,6 +22,19 @@
 
 namespace rondo {
 
+/// The memory of a call or of a saved state, to make tensors of it.
+struct ValueSource {
+  const Schedule &schedule;
+  llvm::ArrayRef<DeviceRef> devices;
+  llvm::ArrayRef<Value> inputs; ///< unless everything is saved
+  const Block *slab = nullptr, *results = nullptr;
+
+  Value value(const ResultPlan &plan, bool isTensor, llvm::ArrayRef<Slot> scalars) const;
+
+private:
+  Tensor tensor(const ResultPlan &plan) const;
+};
+
 using RegionList = std::shared_ptr<const std::vector<RegionPlan>>;
 
 /// One side of a variant.
@@ -75,6 +88,7 @@ public:
                       llvm::SmallVectorImpl<Value> &results, SavedState *saved);
   llvm::Error backward(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
                        llvm::SmallVectorImpl<Value> &results);
+  llvm::Expected<std::vector<SavedValue>> savedValues(const SavedState &saved) const;
   void setEager(bool eager) { isEager_ = eager; }
   void trim();
 
@@ -105,6 +119,7 @@ private:
   void trimLocked();
 
   //===--- Call.cpp -------------------------------------------------------===//
+  llvm::Expected<Variant *> variantOf(const SavedState &saved) const;
   llvm::Error call(Variant &variant, Side side, Stream &stream, llvm::ArrayRef<Value> inputs,
                    llvm::SmallVectorImpl<Value> &results, BlockRef &slab);
   void replaceRegion(Variant &variant, Side side, uint32_t uid, std::optional<uint32_t> step,

@@ -90,21 +90,22 @@ private:
         llvm::find_if(forward.saved, [&](const SavedPlan &plan) { return plan.id == link; });
     assert(saved != forward.saved.end() && "the verifier checks links");
     Place &place = places_[value.index()];
-    if (saved->place.isScalar()) {
+    const Place &source = saved->value.place;
+    if (source.isScalar()) {
       place.scalar = schedule_.numScalars++;
       unsigned position =
-          llvm::find(forward.savedScalars, unsigned(saved->place.scalar)) -
+          llvm::find(forward.savedScalars, unsigned(source.scalar)) -
           forward.savedScalars.begin();
       schedule_.scalarsFromSaved.push_back({unsigned(place.scalar), position});
       return;
     }
-    auto [found, isNew] = fromForward_.try_emplace(saved->place.storage, 0);
+    auto [found, isNew] = fromForward_.try_emplace(source.storage, 0);
     if (isNew) {
       found->second = schedule_.storages.size();
-      PlannedStorage storage = forward.storages[saved->place.storage];
+      PlannedStorage storage = forward.storages[source.storage];
       if (storage.space == Space::Argument) {
         storage.space = Space::Saved;
-        storage.index = llvm::find(forward.savedArguments, uint32_t(saved->place.storage)) -
+        storage.index = llvm::find(forward.savedArguments, uint32_t(source.storage)) -
                         forward.savedArguments.begin();
       } else if (storage.space == Space::Results) {
         storage.space = Space::ForwardResults;
@@ -114,7 +115,7 @@ private:
       schedule_.storages.push_back(std::move(storage));
     }
     place.storage = found->second;
-    place.byteOffset = saved->place.byteOffset;
+    place.byteOffset = source.byteOffset;
     if (roots_.isStatic(value))
       schedule_.storages[place.storage].isStatic = true;
   }
@@ -451,15 +452,9 @@ private:
     info.isMissing = !value;
     if (value) {
       info = {trace_.name(value).str(), {}, trace_.type(value), trace_.tags(value), false};
-      plan.place = places_[value.index()];
-      if (const TensorType *type = info.type.asTensor()) {
-        plan.dtype = type->dtype;
-        plan.shape = constantDims(type->shape);
-        plan.strides = constantDims(type->strides);
-        outlive(plan.place, Space::Results);
-      } else if (const ScalarType *scalar = info.type.asScalar()) {
-        plan.scalarKind = scalar->kind;
-      } else {
+      plan = planOf(value);
+      outlive(plan.place, Space::Results);
+      if (info.type.asRNGState() || info.type.asOpaque()) {
         diagnostics_.error(locationOf(value), "the result '" + nameOf(value) + "' has type " +
                                                   info.type.str() +
                                                   ": programs give tensors and scalars");
@@ -467,6 +462,19 @@ private:
     }
     schedule_.results.push_back(std::move(info));
     schedule_.resultPlans.push_back(std::move(plan));
+  }
+
+  ResultPlan planOf(ValueId value) const {
+    ResultPlan plan;
+    plan.place = places_[value.index()];
+    if (const TensorType *type = trace_.type(value).asTensor()) {
+      plan.dtype = type->dtype;
+      plan.shape = constantDims(type->shape);
+      plan.strides = constantDims(type->strides);
+    } else if (const ScalarType *scalar = trace_.type(value).asScalar()) {
+      plan.scalarKind = scalar->kind;
+    }
+    return plan;
   }
 
   void addSaved(ValueId value, SavedId id) {
@@ -480,7 +488,7 @@ private:
           !llvm::is_contained(schedule_.savedArguments, uint32_t(place.storage)))
         schedule_.savedArguments.push_back(place.storage);
     }
-    schedule_.saved.push_back({id, place});
+    schedule_.saved.push_back({id, {}, planOf(value), trace_.type(value).isTensor()});
   }
 
   /// A storage that the call made and that lives on goes to `space`, unless it is there already.
@@ -612,5 +620,13 @@ void rondo::findDeadStorages(Schedule &schedule) {
 
 llvm::Expected<Schedule> rondo::lower(const TracePair &pair, Side side,
                                       const LoweringContext &context) {
-  return Lowering(pair, side, context).run();
+  llvm::Expected<Schedule> schedule = Lowering(pair, side, context).run();
+  if (!schedule || side == Side::Backward || !pair.hasBackward())
+    return schedule;
+  llvm::DenseMap<SavedId, ValueId> arguments;
+  for (const SavedLink &link : pair.saved())
+    arguments[link.id] = link.backward;
+  for (SavedPlan &saved : schedule->saved)
+    saved.name = pair.backward().name(arguments.lookup(saved.id)).str();
+  return schedule;
 }

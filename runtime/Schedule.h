@@ -89,7 +89,7 @@ struct RegionPlan {
   bool usesSlab = false, usesResults = false, usesForwardResults = false;
 };
 
-/// What the caller gets at one position.
+/// A value that the caller can look at.
 struct ResultPlan {
   Place place;
   DType dtype = DType::F32;
@@ -97,11 +97,12 @@ struct ResultPlan {
   ScalarKind scalarKind = ScalarKind::I64;
 };
 
-/// A value that the forward saves: where it is at the end of the forward. For a caller's tensor
-/// `saved` is its position among the saved tensors.
+/// A value that the forward saves: where it is at the end of the forward.
 struct SavedPlan {
   SavedId id;
-  Place place;
+  std::string name; ///< of the argument of the backward
+  ResultPlan value; ///< shape and strides only if it is a tensor
+  bool isTensor = false;
 };
 
 struct Schedule {

@@ -104,6 +104,12 @@ private:
   llvm::IntrusiveRefCntPtr<Block> block_;
 };
 
+/// A value that a forward saved.
+struct SavedValue {
+  std::string name; ///< of the argument of the backward
+  Value value;      ///< none for the state of a generator
+};
+
 /// A pair made ready to run. May be called from several threads. Destroying it waits for its calls
 /// that are in flight. Results and SavedStates may outlive it; what it was compiled from need not
 /// live, except that executors must outlive it if the pair has symbols.
@@ -139,6 +145,10 @@ public:
   /// The same, but `saved` can be used again.
   llvm::Error backwardRetaining(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
                                 llvm::SmallVectorImpl<Value> &results);
+
+  /// What `saved` holds, to look at after the work on the forward's stream. Tensors share the saved
+  /// memory, which is not used again before they are gone. Errors: as backward.
+  llvm::Expected<std::vector<SavedValue>> savedValues(const SavedState &saved) const;
 
   /// Runs everything eagerly from now on, or replays again. Both give the same bits.
   void setEager(bool eager);
