@@ -21,6 +21,26 @@ static PassInfo withoutOptions(llvm::StringRef name, llvm::StringRef summary,
           }};
 }
 
+/// The device that option `name` names; nothing if it is left out.
+static llvm::Expected<std::optional<Device>> getDevice(const PassOptions &options,
+                                                       llvm::StringRef name) {
+  if (!options.has(name))
+    return std::nullopt;
+  const std::string &text = options.values().find(name.str())->second;
+  if (std::optional<Device> device = parseDevice(text))
+    return device;
+  return options.error(name, "is '" + text + "', expected a device such as 'cuda:0' or 'host'");
+}
+
+/// Puts the value into `target`, or the error into `error` unless there is one already.
+template <typename T, typename Target>
+static void take(llvm::Expected<T> value, Target &target, llvm::Error &error) {
+  if (value)
+    target = std::move(*value);
+  else
+    error = llvm::joinErrors(std::move(error), value.takeError());
+}
+
 //===----------------------------------------------------------------------===//
 // specialise
 //===----------------------------------------------------------------------===//
@@ -36,6 +56,24 @@ static MadePass makeSpecialise(const PassOptions &options) {
     bindings[symbol] = *value;
   }
   return createSpecialisePass(std::move(bindings));
+}
+
+//===----------------------------------------------------------------------===//
+// place
+//===----------------------------------------------------------------------===//
+
+static MadePass makePlace(const PassOptions &text) {
+  PlaceOptions options;
+  std::optional<Device> to;
+  llvm::Error error = llvm::Error::success();
+  take(getDevice(text, "from"), options.from, error);
+  take(getDevice(text, "to"), to, error);
+  if (error)
+    return error;
+  options.to = to.value_or(Device::host());
+  if (options.from == options.to)
+    return text.error("from", "is '" + deviceName(options.to) + "', as 'to' is");
+  return createPlacePass(options);
 }
 
 //===----------------------------------------------------------------------===//
@@ -88,24 +126,6 @@ static std::vector<PassOptionInfo> describeGraphOptions() {
   };
 }
 
-static llvm::Expected<std::optional<Device>> getDevice(const PassOptions &options) {
-  if (!options.has("device"))
-    return std::nullopt;
-  const std::string &text = options.values().at("device");
-  if (std::optional<Device> device = parseDevice(text))
-    return device;
-  return options.error("device", "is '" + text + "', expected a device such as 'cuda:0' or 'host'");
-}
-
-/// Puts the value into `target`, or the error into `error` unless there is one already.
-template <typename T, typename Target>
-static void take(llvm::Expected<T> value, Target &target, llvm::Error &error) {
-  if (value)
-    target = std::move(*value);
-  else
-    error = llvm::joinErrors(std::move(error), value.takeError());
-}
-
 static MadePass makeCUDAGraph(const PassOptions &text) {
   CUDAGraphOptions options;
   std::string partition;
@@ -114,7 +134,7 @@ static MadePass makeCUDAGraph(const PassOptions &text) {
   take(text.getChoice("partition", "consecutive", {"consecutive", "dataflow"}), partition, error);
   take(text.getInt("min-ops", options.minOps, 0, UINT32_MAX), minOps, error);
   take(text.getNumber("max-peak-growth", options.maxPeakGrowth, 0), options.maxPeakGrowth, error);
-  take(getDevice(text), options.device, error);
+  take(getDevice(text, "device"), options.device, error);
   if (text.has("deny"))
     take(text.getList("deny"), options.deny, error);
   take(text.getBool("strict", options.strict), options.strict, error);
@@ -145,6 +165,12 @@ llvm::Error rondo::registerPasses(PassRegistry &registry,
       withoutOptions("cse", "merges ops that compute the same",
                      createCommonSubexpressionEliminationPass),
       std::move(specialise),
+      {"place",
+       "moves values and device attributes to another device",
+       {{"from", "", "the device to leave; default: every one that is no host"},
+        {"to", "host", "the device to go to"}},
+       makePlace},
+      withoutOptions("feed-masks", "makes the masks of dropout arguments", createFeedMasksPass),
       {"execution",
        "lets every op be claimed by the first executor that accepts it",
        {{"executors", "", "names in order of priority, such as 'a+b'; default: all"}},

@@ -519,6 +519,24 @@ TEST_F(RegisterPassesTest, OptionsOfSpecialise) {
   EXPECT_THAT(read("specialise{2B=1}"), HasSubstr("not a name"));
 }
 
+// place takes two devices that differ; the host is where it goes by default.
+TEST_F(RegisterPassesTest, OptionsOfPlace) {
+  EXPECT_EQ(read("place"), "place");
+  EXPECT_EQ(read("place{from=cuda:1 to=host:0}"), "place{from=cuda:1}");
+  EXPECT_EQ(read("place{from=host to=cuda:0}"), "place{from=host to=cuda:0}");
+  EXPECT_EQ(read("place{to=host:1}"), "place{to=host:1}");
+  EXPECT_THAT(read("place{from=cuda}"),
+              HasSubstr(":1:12: error: option 'from' is 'cuda', expected a device such as"));
+  EXPECT_THAT(read("place{from=cuda:0 to=gpu}"),
+              HasSubstr(":1:22: error: option 'to' is 'gpu', expected a device such as"));
+  EXPECT_THAT(read("place{from=host:0}"),
+              HasSubstr(":1:12: error: option 'from' is 'host', as 'to' is"));
+  EXPECT_THAT(read("place{from=cuda:1 to=cuda:1}"), HasSubstr("as 'to' is"));
+  std::string both = read("place{from=x to=y}");
+  EXPECT_THAT(both, HasSubstr("option 'from'"));
+  EXPECT_THAT(both, HasSubstr("option 'to'"));
+}
+
 // execution takes executors by name, in the order given; all of them by default.
 TEST_F(RegisterPassesTest, OptionsOfExecution) {
   EXPECT_EQ(read("execution"), "execution{executors=host+cublas}");

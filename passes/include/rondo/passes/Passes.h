@@ -7,6 +7,7 @@
 #include "rondo/ir/Claim.h"
 
 #include <memory>
+#include <optional>
 
 namespace rondo {
 
@@ -35,6 +36,24 @@ std::unique_ptr<Pass> createCanonicalisePass();
 std::unique_ptr<Pass> createSpecialisePass(SymbolBindings bindings);
 /// The same as a function. After an error that a number does not fit, the pair may be in any state.
 llvm::Error specialise(TracePair &pair, const SymbolBindings &bindings);
+
+struct PlaceOptions {
+  std::optional<Device> from; ///< nothing: every device that is no host
+  Device to;
+};
+/// `place{from=cuda:0 to=host}`: moves a pair to another device. Tensors and RNG states on `from`,
+/// and attributes that name it, are on `to` afterwards, throughout the pair; a `to_device` whose
+/// operand is there already stays, and copies. Nothing else changes: placed back, the pair is as it
+/// was if `to` was not in use before. Forbids `Claimed`: claims are for devices. Errors: `from` is
+/// `to`; what two devices may do and one may not, such as two advances of one generator, as the
+/// verifier locates it.
+std::unique_ptr<Pass> createPlacePass(PlaceOptions options = {});
+
+/// `feed-masks`: makes the mask of every `dropout` of the forward's and the backward's top body an
+/// argument, and the op a product with it: to compare with a run elsewhere, which drew numbers of its
+/// own. The arguments follow the others and have the masks' names. Twice changes nothing. Forbids
+/// `Claimed`.
+std::unique_ptr<Pass> createFeedMasksPass();
 
 /// `execution`: sets `Claimed`, forbids `HasDels`. Every op is claimed by the first of `sources`
 /// (in order of priority) that accepts it; ops with bodies and the ops in their bodies alike. Ops
