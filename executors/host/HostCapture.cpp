@@ -23,15 +23,21 @@ llvm::Error HostCaptures::error(DeviceErrorKind kind, const llvm::Twine &message
 }
 
 /// Keeps `why` as what is wrong with the capture, unless something was before.
-llvm::Error HostCaptures::invalidate(HostCapture &capture, const llvm::Twine &why) const {
+llvm::Error HostCaptures::invalidate(HostCapture &capture, const llvm::Twine &why,
+                                     DeviceErrorKind kind) const {
   std::string text = why.str();
-  if (capture.isActive())
+  if (capture.isValid())
     capture.failure = text;
-  return error(DeviceErrorKind::NotCapturable, text);
+  return error(kind, text);
 }
 
 llvm::Error HostCaptures::invalidatedError(const HostCapture &capture) const {
   return error(DeviceErrorKind::CaptureInvalidated, "the capture is invalid: " + capture.failure);
+}
+
+bool HostCapture::forbidsUnsafe() const {
+  return mode == CaptureMode::Global ||
+         (mode == CaptureMode::ThreadLocal && thread == std::this_thread::get_id());
 }
 
 //===----------------------------------------------------------------------===//
@@ -64,6 +70,9 @@ llvm::Error HostCaptures::open(HostCaptureMember &stream, std::shared_ptr<HostCa
   if (stream.capture)
     return error(DeviceErrorKind::InvalidArgument,
                  "a capture was begun on a stream that is being captured");
+  if (llvm::any_of(captures_, [&](HostCapture *other) { return other->graph == capture->graph; }))
+    return error(DeviceErrorKind::InvalidArgument,
+                 "a capture was begun to a graph that is being captured to");
   capture->thread = std::this_thread::get_id();
   capture->origin = &stream;
   captures_.push_back(capture.get());
@@ -91,37 +100,42 @@ HostCaptures::close(HostCaptureMember &stream, bool isToGraph,
                     llvm::SmallVectorImpl<GraphNodeId> &last) {
   std::shared_ptr<HostCapture> capture; // dies after the lock
   std::lock_guard lock(mutex_);
-  if (llvm::Error error = refuseToEnd(stream, isToGraph))
-    return error;
   capture = stream.capture;
-  auto isJoined = [&](const HostCaptureMember *member) {
-    return capture->graph->isReached(member->frontier, stream.frontier);
+  if (llvm::Error error = refuseToClose(stream, isToGraph))
+    return error;
+  auto isJoined = [&](llvm::ArrayRef<GraphNodeId> nodes) {
+    return capture->graph->isReached(nodes, stream.frontier);
   };
-  if (capture->isActive() && !llvm::all_of(capture->members, isJoined))
+  if (capture->isValid() && !(isJoined(capture->orphans) &&
+                              llvm::all_of(capture->members, [&](HostCaptureMember *member) {
+                                return isJoined(member->frontier);
+                              })))
     capture->failure = "a stream that joined the capture was not joined back";
-  if (capture->isActive())
+  if (capture->isValid())
     last.append(stream.frontier.begin(), stream.frontier.end());
   release(*capture);
-  if (!capture->isActive())
+  if (!capture->isValid())
     return invalidatedError(*capture);
   return capture;
 }
 
-llvm::Error HostCaptures::refuseToEnd(const HostCaptureMember &stream, bool isToGraph) const {
-  auto refuse = [&](const llvm::Twine &why) {
-    return error(DeviceErrorKind::InvalidArgument, "a capture was ended " + why);
-  };
-  const HostCapture *capture = stream.capture.get();
+llvm::Error HostCaptures::refuseToClose(HostCaptureMember &stream, bool isToGraph) {
+  HostCapture *capture = stream.capture.get();
   if (!capture)
-    return refuse("on a stream that is not being captured");
+    return error(DeviceErrorKind::InvalidArgument,
+                 "a capture was ended on a stream that is not being captured");
   if (capture->origin != &stream)
-    return refuse("on a stream that joined it, expected the stream that began it");
-  if (capture->mode != CaptureMode::Relaxed && capture->thread != std::this_thread::get_id())
-    return refuse("by another thread than the one that began it");
+    return invalidate(*capture, "a capture was ended on a stream that joined it",
+                      DeviceErrorKind::InvalidArgument);
   if (capture->isToGraph != isToGraph)
-    return refuse(isToGraph ? "to a graph, but was not begun to one"
-                            : "as a new graph, but was begun to a graph");
-  return llvm::Error::success();
+    return error(DeviceErrorKind::InvalidArgument,
+                 isToGraph ? "a capture was ended to a graph, but was not begun to one"
+                           : "a capture was ended as a new graph, but was begun to a graph");
+  if (capture->mode == CaptureMode::Relaxed || capture->thread == std::this_thread::get_id())
+    return llvm::Error::success();
+  release(*capture);
+  return error(DeviceErrorKind::InvalidArgument,
+               "a capture was ended by another thread than the one that began it");
 }
 
 /// Makes `stream`, which is in no capture, part of one.
@@ -149,7 +163,7 @@ CaptureStatus HostCaptures::status(const HostCaptureMember &stream) const {
   std::lock_guard lock(mutex_);
   if (!stream.capture)
     return CaptureStatus::None;
-  return stream.capture->isActive() ? CaptureStatus::Active : CaptureStatus::Invalidated;
+  return stream.capture->isValid() ? CaptureStatus::Active : CaptureStatus::Invalidated;
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,7 +174,7 @@ llvm::Expected<bool> HostCaptures::submit(HostCaptureMember &stream, AddNodes ad
   std::lock_guard lock(mutex_);
   if (!stream.capture)
     return false;
-  if (!stream.capture->isActive())
+  if (!stream.capture->isValid())
     return invalidatedError(*stream.capture);
   add(*stream.capture->graph, stream.frontier);
   return true;
@@ -169,7 +183,7 @@ llvm::Expected<bool> HostCaptures::submit(HostCaptureMember &stream, AddNodes ad
 llvm::Error HostCaptures::record(HostCaptureMember &stream, HostWorkPoint point,
                                  HostEventRecord &event) {
   std::lock_guard lock(mutex_);
-  if (stream.capture && !stream.capture->isActive())
+  if (stream.capture && !stream.capture->isValid())
     return invalidatedError(*stream.capture);
   event.isCaptured = stream.capture != nullptr;
   event.capture = stream.capture;
@@ -183,26 +197,22 @@ llvm::Expected<HostWorkPoint> HostCaptures::wait(HostCaptureMember &stream,
   std::shared_ptr<HostCapture> recorded; // dies after the lock
   std::lock_guard lock(mutex_);
   recorded = event.capture.lock();
-  if (stream.capture && !stream.capture->isActive())
+  if (stream.capture && !stream.capture->isValid())
     return invalidatedError(*stream.capture);
-  if (!event.isCaptured && !stream.capture)
+  bool isRecorded = event.isCaptured || event.point.timeline;
+  if (!isRecorded || (!event.isCaptured && !stream.capture))
     return event.point;
-  bool hasEnded = !recorded || recorded->members.empty();
-  if (stream.capture && recorded != stream.capture) {
-    if (hasEnded)
-      return invalidate(*stream.capture,
-                        "'wait' in a capture for an event that was not recorded in it");
-    llvm::StringRef why = "'wait' in a capture for an event that was recorded in another one";
-    llvm::consumeError(invalidate(*recorded, why));
+  bool isActive = recorded && recorded->isActive();
+  if (!stream.capture && !isActive)
+    return inactiveEventError("wait");
+  if (!stream.capture) {
+    join(stream, recorded);
+  } else if (stream.capture != recorded) {
+    llvm::StringRef why = "'wait' in a capture for an event that was not recorded in it";
+    if (isActive)
+      llvm::consumeError(invalidate(*recorded, why));
     return invalidate(*stream.capture, why);
   }
-  if (hasEnded)
-    return error(DeviceErrorKind::NotCapturable,
-                 "'wait' for an event that was recorded in a capture that has ended");
-  if (!recorded->isActive())
-    return invalidatedError(*recorded);
-  if (!stream.capture)
-    join(stream, recorded);
   HostGraph::unite(stream.frontier, event.frontier);
   return HostWorkPoint();
 }
@@ -211,27 +221,34 @@ llvm::Expected<HostWorkPoint> HostCaptures::wait(HostCaptureMember &stream,
 // What a capture forbids
 //===----------------------------------------------------------------------===//
 
+llvm::Error HostCaptures::inactiveEventError(llvm::StringRef call) const {
+  return error(DeviceErrorKind::InvalidArgument,
+               "'" + call + "' of an event of a capture that has ended or is invalid");
+}
+
 llvm::Expected<HostWorkPoint> HostCaptures::pointOf(const HostEventRecord &event,
                                                     llvm::StringRef call) {
   std::shared_ptr<HostCapture> recorded; // dies after the lock
   std::lock_guard lock(mutex_);
-  if (!event.isCaptured)
+  if (!event.isCaptured) {
+    if (llvm::Error error = refuseUnsafeLocked(call))
+      return error;
     return event.point;
+  }
   recorded = event.capture.lock();
-  std::string why = ("'" + call + "' of an event that was recorded in a capture").str();
-  if (recorded && !recorded->members.empty())
-    return invalidate(*recorded, why);
-  return error(DeviceErrorKind::NotCapturable, why);
+  if (!recorded || !recorded->isActive())
+    return inactiveEventError(call);
+  return invalidate(*recorded, "'" + call + "' of an event that was recorded in a capture");
 }
 
-llvm::Error HostCaptures::refuseInCapture(const HostCaptureMember &stream,
-                                          const llvm::Twine &call) {
+llvm::Error HostCaptures::refuseInCapture(const HostCaptureMember &stream, llvm::StringRef call) {
   std::lock_guard lock(mutex_);
   if (!stream.capture)
-    return llvm::Error::success();
-  if (!stream.capture->isActive())
-    return invalidatedError(*stream.capture);
-  return invalidate(*stream.capture, call + " on a stream that is being captured");
+    return refuseUnsafeLocked(call);
+  if (!stream.capture->isValid())
+    return error(DeviceErrorKind::NotCapturable,
+                 "the capture is invalid: " + stream.capture->failure);
+  return invalidate(*stream.capture, "'" + call + "' on a stream that is being captured");
 }
 
 llvm::Error HostCaptures::refuseInAnyCapture(llvm::StringRef call) {
@@ -244,29 +261,36 @@ llvm::Error HostCaptures::refuseInAnyCapture(llvm::StringRef call) {
   return error(DeviceErrorKind::NotCapturable, why);
 }
 
-/// A capture that forbids potentially unsafe calls to this thread, or null.
-HostCapture *HostCaptures::forbiddingCapture() const {
-  for (HostCapture *capture : captures_)
-    if (capture->mode == CaptureMode::Global || (capture->mode == CaptureMode::ThreadLocal &&
-                                                 capture->thread == std::this_thread::get_id()))
-      return capture;
-  return nullptr;
-}
-
 llvm::Error HostCaptures::refuseUnsafe(llvm::StringRef call) {
   std::lock_guard lock(mutex_);
-  HostCapture *capture = forbiddingCapture();
-  if (!capture)
-    return llvm::Error::success();
-  return invalidate(*capture, "'" + call + "' while a capture forbids it");
+  return refuseUnsafeLocked(call);
+}
+
+llvm::Error HostCaptures::refuseUnsafeLocked(llvm::StringRef call) {
+  llvm::Error result = llvm::Error::success();
+  for (HostCapture *capture : captures_)
+    if (capture->forbidsUnsafe()) {
+      llvm::consumeError(std::move(result));
+      result = invalidate(*capture, "'" + call + "' while a capture forbids it");
+    }
+  return result;
+}
+
+llvm::Error HostCaptures::refuseArguments(const HostCaptureMember &stream,
+                                          const llvm::Twine &problem) {
+  std::lock_guard lock(mutex_);
+  if (!stream.capture)
+    return error(DeviceErrorKind::InvalidArgument, problem);
+  return invalidate(*stream.capture, problem, DeviceErrorKind::InvalidArgument);
 }
 
 bool HostCaptures::putOff(HostPendingRelease release) {
   std::lock_guard lock(mutex_);
-  HostCapture *capture = forbiddingCapture();
-  if (capture)
-    capture->releases.push_back(release);
-  return capture != nullptr;
+  auto capture = llvm::find_if(captures_, [](HostCapture *c) { return c->forbidsUnsafe(); });
+  if (capture == captures_.end())
+    return false;
+  (*capture)->releases.push_back(release);
+  return true;
 }
 
 std::vector<HostPendingRelease> HostCaptures::takeReleases() {
@@ -286,7 +310,7 @@ void HostCaptures::streamDestroyed(HostCaptureMember &stream) {
     return;
   if (capture->origin == &stream)
     return release(*capture);
-  llvm::consumeError(invalidate(*capture, "a stream of the capture was destroyed"));
+  HostGraph::unite(capture->orphans, stream.frontier);
   llvm::erase_value(capture->members, &stream);
   stream.capture.reset();
 }
@@ -294,6 +318,8 @@ void HostCaptures::streamDestroyed(HostCaptureMember &stream) {
 void HostCaptures::graphDestroyed(HostGraph &graph) {
   std::lock_guard lock(mutex_);
   for (HostCapture *capture : captures_)
-    if (capture->graph == &graph)
+    if (capture->graph == &graph) {
       llvm::consumeError(invalidate(*capture, "the graph of the capture was destroyed"));
+      capture->graph = nullptr;
+    }
 }

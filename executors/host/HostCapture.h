@@ -10,28 +10,35 @@
 //   Active        submit: nodes after the frontier, which they become        Active
 //   Active        record: the event takes the frontier                       Active
 //   Active        wait for an event of the same capture: adds its frontier   Active
-//   Active        anything of the list below                                 Invalidated
-//   Invalidated   submit, record, wait, query, synchronize: error            Invalidated
+//   Active        one of the rules below                                     Invalidated
+//   Invalidated   submit, record, wait: error CaptureInvalidated             Invalidated
 //   any           end on the origin                                          None, all its streams
 //   any           the origin is destroyed                                    None, all its streams
 //
-// What invalidates a capture, and is an error of kind NotCapturable for the caller:
+// What invalidates a capture, and is an error of the call:
 //
-//   1. `query` or `synchronize` of a stream in it, or of an event last recorded in it
-//   2. `wait` in it for an event that was not recorded in it; if the event is of another capture,
-//      which cannot be merged, of that one as well
-//   3. `synchronize` of the device
-//   4. a potentially unsafe call: by anybody while its mode is Global, by the thread that began it
-//      while its mode is ThreadLocal
+//   1. NotCapturable: query or synchronize of a stream in it, or of an event last recorded in it
+//   2. NotCapturable: wait in it for an event that was last recorded elsewhere; if that is another
+//      active capture, which cannot be merged, of both
+//   3. NotCapturable: synchronize of the device
+//   4. NotCapturable: a potentially unsafe call (allocate, instantiate, query and synchronize of
+//   any
+//      stream or event) by anybody while its mode is Global, by the thread that began it while its
+//      mode is ThreadLocal
+//   5. InvalidArgument: work with wrong arguments; end on a stream that joined
 //
-// What invalidates it and is no error of that call: destroying the graph that it captures to, or a
-// stream that joined it. `end` also fails where a stream that joined has work that the origin does
-// not wait for. Deallocation must not fail: where rule 4 would forbid it, it is put off until the
-// capture ends. `begin` on a stream in capture and `end` where there is nothing to end, on a stream
-// that joined, or by another thread while the mode is not Relaxed, are errors of kind
-// InvalidArgument that change nothing.
+// Destroying the graph that it captures to invalidates it as well. Deallocation must not fail:
+// where rule 4 would forbid it, it is put off until the capture ends. A capture ends with an error,
+// also, if a stream that joined has work that the origin does not wait for (CaptureInvalidated)
+// and, its mode not being Relaxed, if another thread than the one that began it ends it
+// (InvalidArgument). The first error of a capture is kept, and the later ones repeat it.
 //
-// The first error is kept; every later one of the same capture repeats it.
+// What a capture leaves alone: begin on a stream in capture or to a graph in capture, and end where
+// nothing was begun, are errors of kind InvalidArgument; so is asking for an event whose capture
+// has ended or is invalid. Waiting for an event that was never recorded does nothing.
+//
+// All this is how CUDA 13.0 was seen to behave, but for deallocation and the graph's destruction,
+// which it refuses, and for launches of execs in capture.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +70,7 @@ struct HostCaptureMember {
 struct HostEventRecord {
   HostWorkPoint point; ///< of a stream that was not in capture
   bool isCaptured = false;
-  std::weak_ptr<HostCapture> capture;
+  std::weak_ptr<HostCapture> capture; ///< of a stream that was
   llvm::SmallVector<GraphNodeId, 2> frontier;
 };
 
@@ -84,11 +91,16 @@ struct HostCapture {
   CaptureMode mode = CaptureMode::Global;
   std::thread::id thread; ///< which began it
   HostCaptureMember *origin = nullptr;
-  llvm::SmallVector<HostCaptureMember *, 2> members; ///< with the origin
-  std::string failure;                               ///< the first error; empty: active
+  llvm::SmallVector<HostCaptureMember *, 2> members; ///< with the origin; empty: it has ended
+  /// The frontiers of streams that joined and were destroyed.
+  llvm::SmallVector<GraphNodeId, 2> orphans;
+  std::string failure; ///< the first error; empty: none
   std::vector<HostPendingRelease> releases;
 
-  bool isActive() const { return failure.empty(); }
+  bool isValid() const { return failure.empty(); }
+  bool isActive() const { return isValid() && !members.empty(); }
+  /// Does its mode forbid potentially unsafe calls to this thread?
+  bool forbidsUnsafe() const;
 };
 
 /// All captures of one device. Thread-safe; knows streams by their members and events by their
@@ -113,15 +125,17 @@ public:
   llvm::Error record(HostCaptureMember &stream, HostWorkPoint point, HostEventRecord &event);
   /// What a stream that is not in capture has to wait for; in capture, that is nothing.
   llvm::Expected<HostWorkPoint> wait(HostCaptureMember &stream, const HostEventRecord &event);
-  /// What is asked for when `call` asks whether the event has happened.
+  /// What `call` has to look at or wait for, which is `query` or `synchronize` of an event.
   llvm::Expected<HostWorkPoint> pointOf(const HostEventRecord &event, llvm::StringRef call);
 
   /// Refuses `call`, which needs the stream to run.
-  llvm::Error refuseInCapture(const HostCaptureMember &stream, const llvm::Twine &call);
+  llvm::Error refuseInCapture(const HostCaptureMember &stream, llvm::StringRef call);
   /// Refuses `call`, which needs all streams to run.
   llvm::Error refuseInAnyCapture(llvm::StringRef call);
   /// Refuses a potentially unsafe call of this thread.
   llvm::Error refuseUnsafe(llvm::StringRef call);
+  /// InvalidArgument. A capture that the stream is in is invalid.
+  llvm::Error refuseArguments(const HostCaptureMember &stream, const llvm::Twine &problem);
   /// True if a release of memory by this thread has to wait; it is kept then.
   bool putOff(HostPendingRelease release);
   /// The releases whose captures have ended.
@@ -135,14 +149,16 @@ private:
                    llvm::ArrayRef<GraphNodeId> frontier);
   llvm::Expected<std::shared_ptr<HostCapture>> close(HostCaptureMember &stream, bool isToGraph,
                                                      llvm::SmallVectorImpl<GraphNodeId> &last);
-  llvm::Error refuseToEnd(const HostCaptureMember &stream, bool isToGraph) const;
+  llvm::Error refuseToClose(HostCaptureMember &stream, bool isToGraph);
   void join(HostCaptureMember &stream, const std::shared_ptr<HostCapture> &capture);
   void release(HostCapture &capture);
-  HostCapture *forbiddingCapture() const;
+  llvm::Error refuseUnsafeLocked(llvm::StringRef call);
 
-  llvm::Error invalidate(HostCapture &capture, const llvm::Twine &why) const;
-  llvm::Error invalidatedError(const HostCapture &capture) const;
   llvm::Error error(DeviceErrorKind kind, const llvm::Twine &message) const;
+  llvm::Error invalidate(HostCapture &capture, const llvm::Twine &why,
+                         DeviceErrorKind kind = DeviceErrorKind::NotCapturable) const;
+  llvm::Error invalidatedError(const HostCapture &capture) const;
+  llvm::Error inactiveEventError(llvm::StringRef call) const;
 
   std::string name_;
   mutable std::mutex mutex_;

@@ -84,5 +84,7 @@ void HostGraph::unite(llvm::SmallVectorImpl<GraphNodeId> &nodes, llvm::ArrayRef<
 }
 
 llvm::Expected<std::unique_ptr<GraphExec>> HostGraph::instantiate() {
+  if (llvm::Error error = device_->captures().refuseUnsafe("instantiate"))
+    return error;
   return std::make_unique<HostGraphExec>(device_, commands_, dependencies_);
 }

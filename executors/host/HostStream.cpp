@@ -54,7 +54,7 @@ llvm::Expected<bool> HostStream::capture(HostCaptures::AddNodes add) {
 llvm::Error HostStream::submit(llvm::StringRef problem, const HostCommand &command,
                                llvm::ArrayRef<std::byte> parameters) {
   if (!problem.empty())
-    return device_->invalidArgument(problem);
+    return device_->captures().refuseArguments(member_, problem);
   llvm::Expected<bool> isCaptured =
       capture([&](HostGraph &graph, llvm::SmallVectorImpl<GraphNodeId> &frontier) {
         frontier.assign(1, graph.add(command, parameters, frontier));
@@ -95,14 +95,14 @@ llvm::Error HostStream::launchExec(HostGraphExec &exec) {
 }
 
 llvm::Error HostStream::synchronize() {
-  if (llvm::Error error = device_->captures().refuseInCapture(member_, "'synchronize'"))
+  if (llvm::Error error = device_->captures().refuseInCapture(member_, "synchronize"))
     return error;
   timeline_->waitForAll();
   return llvm::Error::success();
 }
 
 llvm::Expected<bool> HostStream::query() {
-  if (llvm::Error error = device_->captures().refuseInCapture(member_, "'query'"))
+  if (llvm::Error error = device_->captures().refuseInCapture(member_, "query"))
     return error;
   return timeline_->isComplete(timeline_->lastSubmitted());
 }
@@ -114,7 +114,8 @@ llvm::Expected<bool> HostStream::query() {
 llvm::Error HostStream::record(Event &event) {
   auto *hostEvent = dynamic_cast<HostEvent *>(&event);
   if (!hostEvent || &hostEvent->device() != device_.get())
-    return device_->invalidArgument("expected an event of this device to record, given another");
+    return device_->captures().refuseArguments(
+        member_, "expected an event of this device to record, given another");
   return device_->captures().record(member_, {timeline_, timeline_->lastSubmitted()},
                                     hostEvent->lastRecord());
 }
@@ -122,7 +123,8 @@ llvm::Error HostStream::record(Event &event) {
 llvm::Error HostStream::wait(Event &event) {
   auto *hostEvent = dynamic_cast<HostEvent *>(&event);
   if (!hostEvent || &hostEvent->device() != device_.get())
-    return device_->invalidArgument("expected an event of this device to wait for, given another");
+    return device_->captures().refuseArguments(
+        member_, "expected an event of this device to wait for, given another");
   llvm::Expected<HostWorkPoint> point = device_->captures().wait(member_, hostEvent->lastRecord());
   if (!point)
     return point.takeError();
