@@ -21,7 +21,7 @@ struct HostDeviceOptions {
   bool asynchronous = false;
   /// Launches run a graph's nodes in a random valid topological order, drawn anew for every launch
   /// from this seed; else in the order in which they were added.
-  std::optional<uint64_t> randomOrderSeed;
+  std::optional<uint64_t> randomOrderSeed = std::nullopt;
   /// Fills memory with 0xFF, which is nan in every floating-point type, when it is allocated and
   /// before it is freed.
   bool poison = false;
@@ -29,7 +29,7 @@ struct HostDeviceOptions {
   uint64_t memoryLimit = 0;
   /// Called for every allocation (positive) and deallocation (negative), before it happens; may be
   /// null. From any thread.
-  std::function<void(int64_t bytes)> memoryHook;
+  std::function<void(int64_t bytes)> memoryHook = nullptr;
 };
 
 /// Never fails. The device lives as long as the last of its streams, graphs, storages.
