@@ -1,7 +1,8 @@
 //===- Elements.h - Element types and strided loops -------------*- C++ -*-===//
 //
 // What every host kernel needs: C++ types for dtypes, loops over tensors of any strides, and dense
-// copies. Half-precision elements are computed with in f32 and rounded when stored, as PyTorch does.
+// copies. Half-precision elements are computed with in f32 and rounded when stored, as PyTorch
+// does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +32,7 @@ inline constexpr bool isFloatElement = std::is_floating_point_v<T> || isReducedF
 /// What arithmetic on elements of type T is done in: float for half-precision, else T.
 template <typename T> using Compute = std::conditional_t<isReducedFloat<T>, float, T>;
 
-template <typename T> struct TypeTag {
-  using Type = T;
-};
+template <typename T> struct TypeTag { using Type = T; };
 
 /// Calls `fn(TypeTag<T>())` for the element type of `dtype`. The 8-bit floats have none: callers
 /// decline them (isSupported).
@@ -100,6 +99,26 @@ template <typename To, typename From> To convert(From value) {
     return static_cast<To>(static_cast<Compute<From>>(value));
 }
 
+// Arithmetic that is defined for all numbers: of integers it is modulo 2^64.
+template <typename T> T wrapAdd(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else
+    return a + b;
+}
+template <typename T> T wrapSub(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+  else
+    return a - b;
+}
+template <typename T> T wrapMul(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else
+    return a * b;
+}
+
 /// Visits all index tuples of `shape` in row-major order, with the element offset of each of N
 /// tensors that have the given strides (0 where a tensor broadcasts): `visit(offsets)`, an
 /// `std::array<int64_t, N>`.
@@ -149,8 +168,8 @@ inline llvm::SmallVector<int64_t, 5> broadcastStrides(const TensorRef &tensor,
   return strides;
 }
 
-/// The elements of `tensor` in row-major order, converted to T. (No std::vector<bool>: for masks use
-/// uint8_t.)
+/// The elements of `tensor` in row-major order, converted to T. (No std::vector<bool>: for masks
+/// use uint8_t.)
 template <typename T> std::vector<T> toDense(const TensorRef &tensor) {
   static_assert(!std::is_same_v<T, bool>);
   std::vector<T> dense;

@@ -127,6 +127,8 @@ struct OpView {
 HostExecutor::HostExecutor() : name_("host") {
   host::addCreationKernels(*this);
   host::addPointwiseKernels(*this);
+  host::addUnaryKernels(*this);
+  host::addCopyKernels(*this);
   host::addPointwiseBackwardKernels(*this);
   host::addReductionKernels(*this);
   host::addDataMovementKernels(*this);

@@ -17,6 +17,8 @@ inline void addKernel(HostExecutor &executor, HostKernelSpec spec) {
 
 void addCreationKernels(HostExecutor &executor);
 void addPointwiseKernels(HostExecutor &executor);
+void addUnaryKernels(HostExecutor &executor);
+void addCopyKernels(HostExecutor &executor);
 void addPointwiseBackwardKernels(HostExecutor &executor);
 void addReductionKernels(HostExecutor &executor);
 void addDataMovementKernels(HostExecutor &executor);

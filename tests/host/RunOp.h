@@ -66,10 +66,11 @@ struct OperandInit {
 
 /// Runs `op` on `operands` and gives its results: fresh ones poisoned before, new names of an
 /// operand's storage with the operand's memory. `state` is that of every generator and of a result
-/// that is an RNG state. Anything wrong is an error of the test.
+/// that is an RNG state. `resultTypes` replace the inferred ones (other strides) unless empty.
+/// Anything wrong is an error of the test.
 inline std::vector<Value> runOp(llvm::StringRef op, std::vector<OperandInit> operands,
                                 llvm::ArrayRef<AttributeInit> attributes = {},
-                                RNGState *state = nullptr) {
+                                RNGState *state = nullptr, llvm::ArrayRef<Type> resultTypes = {}) {
   OpRegistry registry;
   cantFail(registerCoreOps(registry));
   TraceBuilder builder(registry);
@@ -97,7 +98,8 @@ inline std::vector<Value> runOp(llvm::StringRef op, std::vector<OperandInit> ope
     values.push_back(type ? builder.argument("x", *type) : ValueId());
     slots.push_back(slot);
   }
-  auto made = builder.ops(op, values, attributes);
+  auto made = resultTypes.empty() ? builder.ops(op, values, attributes)
+                                  : builder.opWithTypes(op, values, resultTypes, attributes);
   OpId id = builder.lastOp();
   builder.returnValues(made);
   llvm::Expected<Trace> trace = std::move(builder).finish();

@@ -98,6 +98,18 @@ inline Tensor withLayout(const Tensor &tensor, Layout layout) {
   return result;
 }
 
+/// Returns true if the bytes of the storage that are of no element still hold the poison.
+inline bool gapsArePoisoned(const Tensor &tensor) {
+  size_t size = dtypeSize(tensor.dtype());
+  std::vector<std::byte> gaps(tensor.storage()->data(),
+                              tensor.storage()->data() + tensor.storage()->bytes());
+  host::forEachOffset<1>(tensor.shape(), {tensor.strides()}, [&](std::array<int64_t, 1> offsets) {
+    std::fill_n(gaps.begin() + tensor.byteOffset() + offsets[0] * int64_t(size), size,
+                std::byte(0xff));
+  });
+  return llvm::all_of(gaps, [](std::byte byte) { return byte == std::byte(0xff); });
+}
+
 /// ‖actual − expected‖ / ‖expected‖, 0 if they are equal; nan where both are nan and infinities of
 /// one sign count as equal, and infinity is returned where only one is, or the lengths differ.
 inline double relativeError(const std::vector<double> &actual,
