@@ -21,8 +21,7 @@
 //   2. NotCapturable: wait in it for an event that was last recorded elsewhere; if that is another
 //      active capture, which cannot be merged, of both
 //   3. NotCapturable: synchronize of the device
-//   4. NotCapturable: a potentially unsafe call (allocate, instantiate, query and synchronize of
-//   any
+//   4. NotCapturable: a potentially unsafe call (allocate, instantiate, query and synchronize of a
 //      stream or event) by anybody while its mode is Global, by the thread that began it while its
 //      mode is ThreadLocal
 //   5. InvalidArgument: work with wrong arguments; end on a stream that joined
