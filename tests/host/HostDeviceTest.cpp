@@ -87,11 +87,18 @@ void sumKernel(const std::byte *parameters) {
     *p += int(parameters[i]);
 }
 
-/// (atomic<int> *flag): returns when the flag is set.
-void gateKernel(const std::byte *parameters) {
-  auto *flag = *reinterpret_cast<std::atomic<int> *const *>(parameters);
-  while (!flag->load())
+enum class Gate { Closed, Reached, Open };
+
+void waitFor(std::atomic<Gate> &gate, Gate state) {
+  while (gate != state)
     std::this_thread::yield();
+}
+
+/// (atomic<Gate> *gate): says that it is there and returns when the gate is open.
+void gateKernel(const std::byte *parameters) {
+  auto *gate = *reinterpret_cast<std::atomic<Gate> *const *>(parameters);
+  *gate = Gate::Reached;
+  waitFor(*gate, Gate::Open);
 }
 
 template <typename... Args> PackedLaunch packed(HostFunction function, Args... args) {
@@ -367,16 +374,17 @@ TEST(HostDevice, NoAllocationsAsynchronous) {
   GraphNodeId node = cantFail(graph->addKernel(launch, {}));
   auto exec = cantFail(graph->instantiate());
   auto round = [&] {
-    std::atomic<int> flag = 0;
+    std::atomic<Gate> gate = Gate::Closed;
     cantFail(s->launch(launch)); // so that the queue's two batches take turns
     cantFail(s->synchronize());
-    cantFail(s->launch(packed(&gateKernel, &flag)));
+    cantFail(s->launch(packed(&gateKernel, &gate)));
+    waitFor(gate, Gate::Reached);
     for (int i = 0; i < 5; ++i) {
       cantFail(s->launch(launch));
       cantFail(exec->setKernel(node, launch));
       cantFail(exec->launch(*s));
     }
-    flag = 1;
+    gate = Gate::Open;
     cantFail(s->synchronize());
   };
   for (int i = 0; i < 10; ++i)
