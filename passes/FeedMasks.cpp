@@ -6,8 +6,8 @@
 //
 //   %y = dropout_backward(%x, %m) {scale = 1.1111}     x * mask / (1 - p)
 //
-// with a new argument %m. A run elsewhere drew its own numbers; with its masks the rest of the trace
-// can be compared with it.
+// with a new argument %m. A run elsewhere drew its own numbers; with its masks the rest of the
+// trace can be compared with it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,6 +15,15 @@ static std::string argumentText(const ParameterInfo &info, unsigned i, Side side
   return text + " of the " + sideName(side).str();
 }
 
+/// The type of the tensor that stands for a value: of an RNG state, seed and base offset.
+static std::optional<TensorType> tensorTypeOf(const Type &type) {
+  if (const TensorType *tensor = type.asTensor())
+    return *tensor;
+  if (const RNGStateType *state = type.asRNGState())
+    return TensorType(DType::I64, {2}, state->device);
+  return std::nullopt;
+}
+
 /// Strides matter where a dimension has more than one index.
 static bool fits(const TensorType &type, const Tensor &tensor) {
   if (type.dtype != tensor.dtype() || type.rank() != tensor.rank())
@@ -28,6 +37,10 @@ static bool fits(const TensorType &type, const Tensor &tensor) {
     if (tensor.shape()[i] > 1 && !type.strides[i].isConstant(tensor.strides()[i]))
       return false;
   return true;
+}
+
+static std::string typeText(const Type &type) {
+  return type.asRNGState() ? type.str() + " (seed and offset, as i64[2])" : type.str();
 }
 
 namespace {
@@ -67,16 +80,16 @@ private:
       return;
     }
     const Tensor *tensor = inputs_[i].asTensor();
-    const TensorType *type = info.type.asTensor();
+    std::optional<TensorType> type = tensorTypeOf(info.type);
     if (!type) {
-      error(i, "programs take tensors and scalars, not values of type " + info.type.str());
+      error(i, "programs take no values of type " + info.type.str());
     } else if (!tensor || tensor->isNull()) {
-      error(i, "expected " + info.type.str() + ", got " + inputs_[i].description());
+      error(i, "expected " + typeText(info.type) + ", got " + inputs_[i].description());
     } else if (tensor->device() != type->device) {
       error(i, "expected a tensor on " + deviceName(type->device) + ", got one on " +
                    deviceName(tensor->device()));
     } else if (!fits(*type, *tensor)) {
-      error(i, "expected " + info.type.str() + ", got " + inputs_[i].description());
+      error(i, "expected " + typeText(info.type) + ", got " + inputs_[i].description());
     } else {
       address = tensor->data();
       checkAlignment(i, *tensor);

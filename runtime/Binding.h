@@ -17,8 +17,8 @@ struct BoundArguments {
 llvm::Error bindArguments(const Schedule &schedule, llvm::ArrayRef<Value> inputs,
                           BoundArguments &bound);
 
-/// Finds what the symbols in the types of `inputs` stand for. Errors: DiagnosticError: two sizes for
-/// one symbol, a symbol that no size gives.
+/// Finds what the symbols in the types of `inputs` stand for. Errors: DiagnosticError: two sizes
+/// for one symbol, a symbol that no size gives.
 llvm::Expected<SymbolBindings> bindSymbols(llvm::ArrayRef<ParameterInfo> inputs, Side side,
                                            llvm::ArrayRef<Value> values);
 

@@ -29,9 +29,8 @@ llvm::Expected<BlockRef> Block::create(llvm::ArrayRef<DeviceRef> devices,
 
 bool Block::isIdle() const {
   return references_.load(std::memory_order_acquire) == 1 &&
-         llvm::all_of(storages_, [](const StorageRef &storage) {
-           return !storage || storage->isUnique();
-         });
+         llvm::all_of(storages_,
+                      [](const StorageRef &storage) { return !storage || storage->isUnique(); });
 }
 
 llvm::Error Block::acquire(Stream &stream) {

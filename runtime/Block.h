@@ -1,7 +1,7 @@
 //===- Block.h - Memory that calls lease ------------------------*- C++ -*-===//
 //
-// A slab, a set of results and a lane's arena are blocks: memory with fixed addresses, one piece per
-// device. A pool owns blocks; who else refers to one, or to its storages, leases it.
+// A slab, a set of results and a lane's arena are blocks: memory with fixed addresses, one piece
+// per device. A pool owns blocks; who else refers to one, or to its storages, leases it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,7 +97,7 @@ private:
   void countLease();
 
   std::vector<BlockRef> blocks_;
-  unsigned leases_ = 0;                       ///< in this window
+  unsigned leases_ = 0;                      ///< in this window
   size_t mostUsed_ = 0, mostUsedBefore_ = 0; ///< at once, in this window and in the one before
 };
 

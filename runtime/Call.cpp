@@ -146,9 +146,9 @@ private:
       bases_.arena.push_back(lane_->arena->base(i));
       bases_.slab.push_back(slab_->base(i));
       bases_.results.push_back(results_->base(i));
-      bases_.forwardResults.push_back(
-          side_ == Side::Backward && slab_->forwardResults ? slab_->forwardResults->base(i)
-                                                           : nullptr);
+      bases_.forwardResults.push_back(side_ == Side::Backward && slab_->forwardResults
+                                          ? slab_->forwardResults->base(i)
+                                          : nullptr);
     }
   }
 
@@ -160,8 +160,7 @@ private:
           Storage::allocate(deviceOf(schedule_.inputPlaces[i]), tensor.extentBytes());
       if (!copy)
         return copy.takeError();
-      if (llvm::Error error =
-              stream_.copy((*copy)->data(), tensor.data(), tensor.extentBytes()))
+      if (llvm::Error error = stream_.copy((*copy)->data(), tensor.data(), tensor.extentBytes()))
         return error;
       bound_.addresses[i] = (*copy)->data();
       aligned_.push_back(std::move(*copy));
@@ -171,8 +170,7 @@ private:
 
   llvm::Error copyBackAligned() {
     for (unsigned i : bound_.misaligned) {
-      if (!llvm::is_contained(schedule_.writtenInputs,
-                              uint32_t(schedule_.inputPlaces[i].storage)))
+      if (!llvm::is_contained(schedule_.writtenInputs, uint32_t(schedule_.inputPlaces[i].storage)))
         continue;
       const Tensor &tensor = *inputs_[i].asTensor();
       if (llvm::Error error =
@@ -334,7 +332,7 @@ private:
   void giveResults(llvm::SmallVectorImpl<Value> &results) const {
     ValueSource source{schedule_, program_.devices_, inputs_, slab_.get(), results_.get()};
     for (const ResultPlan &plan : schedule_.resultPlans)
-      results.push_back(source.value(plan, plan.place.isTensor(), bound_.scalars));
+      results.push_back(source.value(plan, bound_.scalars));
   }
 
   ProgramImpl &program_;
@@ -386,9 +384,8 @@ static RegionPlan partOf(const Schedule &schedule, const RegionPlan &region, uin
     return true;
   };
   llvm::erase_if(part.staticInputs, isUntouched);
-  llvm::erase_if(part.copied, [&](const RegionPlan::Copied &copied) {
-    return isUntouched(copied.storage);
-  });
+  llvm::erase_if(part.copied,
+                 [&](const RegionPlan::Copied &copied) { return isUntouched(copied.storage); });
   for (RegionPlan::Copied &copied : part.copied)
     copied.isRead = true; // the other part may have written some of it
   part.scalars = scalarsTaken(schedule, begin, end);
@@ -450,9 +447,8 @@ void ProgramImpl::replaceRegion(Variant &variant, Side side, uint32_t uid,
       continue;
     }
     if (remarked_.insert({variant.uid, uid}).second)
-      remarks_.push_back("region " + std::to_string(region.id) + " of the " +
-                         sideName(side).str() + (isSplit ? " is split: " : " runs eagerly: ") +
-                         reason);
+      remarks_.push_back("region " + std::to_string(region.id) + " of the " + sideName(side).str() +
+                         (isSplit ? " is split: " : " runs eagerly: ") + reason);
     if (!isSplit) {
       regions->push_back(region);
       regions->back().isEager = true;

@@ -62,9 +62,8 @@ ProgramImpl::ProgramImpl(TracePair pair, llvm::ArrayRef<DeviceRef> devices,
 ProgramImpl::~ProgramImpl() {
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    laneReturned_.wait(lock, [&] {
-      return llvm::none_of(lanes_, [](const auto &lane) { return lane->isBusy; });
-    });
+    laneReturned_.wait(
+        lock, [&] { return llvm::none_of(lanes_, [](const auto &lane) { return lane->isBusy; }); });
   }
   for (const auto &cache : caches_)
     cache->eraseIf([&](const GraphKey &key) {
@@ -141,8 +140,7 @@ llvm::Expected<std::unique_ptr<Variant>> ProgramImpl::makeVariant(const SymbolBi
     if (llvm::Error error = checkSignature(*schedule))
       return error;
     planMemory(*schedule, devices_.size());
-    SidePlan &plan =
-        side == Side::Forward ? variant->forward : variant->backward.emplace();
+    SidePlan &plan = side == Side::Forward ? variant->forward : variant->backward.emplace();
     plan.schedule = std::move(*schedule);
     if (llvm::Error error = finishSide(plan, *variant))
       return error;
@@ -228,8 +226,12 @@ std::vector<RegionInfo> ProgramImpl::regions() const {
       continue;
     const SidePlan &plan = latest_->side(side);
     for (const RegionPlan &region : *plan.regions) {
-      RegionInfo info{side, region.id, region.numOps, unsigned(region.staticInputs.size()),
-                      unsigned(region.copied.size()), 0};
+      RegionInfo info{side,
+                      region.id,
+                      region.numOps,
+                      unsigned(region.staticInputs.size()),
+                      unsigned(region.copied.size()),
+                      0};
       for (const RegionPlan::Copied &copied : region.copied)
         info.copiedBytes += plan.schedule.storages[copied.storage].bytes *
                             (unsigned(copied.isRead) + unsigned(copied.isWritten));

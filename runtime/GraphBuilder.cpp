@@ -1,10 +1,10 @@
 //===- GraphBuilder.cpp - A region becomes a graph ------------------------===//
 //
 // Steps go to the graph in program order, each behind those it has to wait for: the ones that
-// touched its bytes last. What counts is bytes after memory planning, so that two values which share
-// memory are ordered though no data flows between them. Inputs that may be anywhere are copied into
-// planned memory by nodes whose pointers are changed before each launch; those that the region
-// writes are copied back.
+// touched its bytes last. What counts is bytes after memory planning, so that two values which
+// share memory are ordered though no data flows between them. Inputs that may be anywhere are
+// copied into planned memory by nodes whose pointers are changed before each launch; those that the
+// region writes are copied back.
 //
 //   copy x -> x'         (in: source patched)
 //   step 0: mm(x', w)    w static: its address is in the node
@@ -168,8 +168,7 @@ private:
 class GraphBuilder {
 public:
   GraphBuilder(const DeviceRef &device, const Schedule &schedule, const RegionPlan &region,
-               const Bases &bases, llvm::ArrayRef<Slot> scalars, bool check,
-               BuildFailure &failure)
+               const Bases &bases, llvm::ArrayRef<Slot> scalars, bool check, BuildFailure &failure)
       : device_(device), schedule_(schedule), region_(region), bases_(bases),
         scalars_(scalars.begin(), scalars.end()), check_(check), failure_(failure),
         entry_(std::make_shared<GraphEntry>()) {}
@@ -231,8 +230,8 @@ private:
     for (const Bytes &range : bytes) {
       hazards_.note(range.begin, range.end, range.isWrite, sink.frontier.front().index());
       if (check_)
-        touched_.push_back({GraphNodeId(first), sink.frontier.front(), range.begin, range.end,
-                            range.isWrite});
+        touched_.push_back(
+            {GraphNodeId(first), sink.frontier.front(), range.begin, range.end, range.isWrite});
     }
     return llvm::Error::success();
   }
@@ -245,8 +244,12 @@ private:
   llvm::Error addCopiesIn(GraphSink &sink) {
     for (const RegionPlan::Copied &input : region_.copied) {
       const PlannedStorage &storage = schedule_.storages[input.storage];
-      GraphEntry::Copy copy{input.storage, bases_.address(schedule_.storages[input.staging]),
-                            storage.bytes, {}, {}, bases_.address(storage)};
+      GraphEntry::Copy copy{input.storage,
+                            bases_.address(schedule_.storages[input.staging]),
+                            storage.bytes,
+                            {},
+                            {},
+                            bases_.address(storage)};
       staged_[input.storage] = input.staging;
       if (input.isRead && copy.bytes != 0) {
         auto submit = [&] { return sink.copy(copy.staging, copy.address, copy.bytes); };

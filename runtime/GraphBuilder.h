@@ -32,8 +32,8 @@ private:
   llvm::SmallVector<RNGState *, 1> generators_;
 };
 
-/// A captured region. Holds all that its graph needs to run, and nothing else. Used by one call at a
-/// time.
+/// A captured region. Holds all that its graph needs to run, and nothing else. Used by one call at
+/// a time.
 class GraphEntry {
 public:
   struct Static {
@@ -53,7 +53,7 @@ public:
   std::vector<Copy> copies;
   uint64_t copiedBytes = 0;
   std::vector<std::pair<GraphNodeId, std::string>> nodes; ///< first node of each step, and its op
-  std::unique_ptr<Graph> graph; ///< outlives the exec
+  std::unique_ptr<Graph> graph;                           ///< outlives the exec
   std::unique_ptr<GraphExec> exec;
 
   /// The static input that is elsewhere than at capture, or null.

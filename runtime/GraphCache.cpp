@@ -6,8 +6,8 @@
 
 using namespace rondo;
 
-// The address of the device is the key of the slot: an entry keeps its device alive, so a cache that
-// is found under the address of another device is empty.
+// The address of the device is the key of the slot: an entry keeps its device alive, so a cache
+// that is found under the address of another device is empty.
 
 std::shared_ptr<GraphCache> GraphCache::of(CaptureDomain &domain, DeviceAPI &device) {
   return std::static_pointer_cast<GraphCache>(
@@ -19,9 +19,9 @@ std::shared_ptr<GraphCache> GraphCache::find(const CaptureDomain &domain, const 
 }
 
 size_t GraphCache::KeyHash::operator()(const GraphKey &key) const {
-  return llvm::hash_combine(
-      key.program, key.region, key.lane, key.slab, key.results, key.forwardResults,
-      llvm::hash_combine_range(key.scalars.begin(), key.scalars.end()));
+  return llvm::hash_combine(key.program, key.region, key.lane, key.slab, key.results,
+                            key.forwardResults,
+                            llvm::hash_combine_range(key.scalars.begin(), key.scalars.end()));
 }
 
 CacheCounters GraphCache::counters() const {
@@ -42,8 +42,8 @@ CacheCounters GraphCache::counters() const {
 
 void GraphCache::reset() {
   eraseIf([](const GraphKey &) { return true; });
-  for (auto *counter : {&captures_, &replays_, &eagerRuns_, &recaptures_, &failures_, &evictions_,
-                        &copiedBytes_})
+  for (auto *counter :
+       {&captures_, &replays_, &eagerRuns_, &recaptures_, &failures_, &evictions_, &copiedBytes_})
     counter->store(0);
 }
 

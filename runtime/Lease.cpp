@@ -47,8 +47,7 @@ void ProgramImpl::dropGraphsOf(llvm::ArrayRef<BlockRef> blocks) {
   auto names = [&](uint64_t id) { return id != 0 && ids.contains(id); };
   for (const auto &cache : caches_) {
     cache->eraseIf([&](const GraphKey &key) {
-      return names(key.lane) || names(key.slab) || names(key.results) ||
-             names(key.forwardResults);
+      return names(key.lane) || names(key.slab) || names(key.results) || names(key.forwardResults);
     });
   }
 }

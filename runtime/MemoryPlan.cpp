@@ -3,8 +3,8 @@
 // Offline placement on one line of bytes per block, of items with a size and an interval of steps.
 // Items that persist (slab, results) are laid out first, in the order in which they are made, so
 // that the room of those made late is one piece for temporaries before that. Temporaries follow in
-// several orders, each at the lowest offset that is free throughout its interval, and the best order
-// wins: by size, as in Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+// several orders, each at the lowest offset that is free throughout its interval, and the best
+// order wins: by size, as in Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
 // Inference" (2020), by size times duration, and by the number of bytes live around them.
 //
 //===----------------------------------------------------------------------===//
@@ -58,9 +58,9 @@ private:
   void put(Item &item, uint64_t offset) {
     item.offset = offset;
     size_ = std::max(size_, offset + item.size);
-    items_.insert(llvm::upper_bound(items_, offset,
-                                    [](uint64_t at, const Item &i) { return at < i.offset; }),
-                  item);
+    items_.insert(
+        llvm::upper_bound(items_, offset, [](uint64_t at, const Item &i) { return at < i.offset; }),
+        item);
   }
 
   std::vector<Item> items_;
@@ -184,18 +184,15 @@ private:
 
 } // namespace
 
-/// What any plan needs: the storages that are live at each step, summed.
-static uint64_t lowerBound(const Schedule &schedule, const std::vector<bool> &isStaging) {
+/// The greatest sum, over the steps, of the bytes of the first device's storages that `counts` and
+/// that are live then.
+static uint64_t greatestLiveSum(const Schedule &schedule,
+                                llvm::function_ref<bool(uint32_t)> counts) {
   std::vector<int64_t> change(schedule.steps.size() + 2, 0);
-  uint64_t throughout = 0;
-  for (size_t i = 0; i < schedule.storages.size(); ++i) {
+  for (uint32_t i = 0; i < schedule.storages.size(); ++i) {
     const PlannedStorage &storage = schedule.storages[i];
-    if (storage.device != 0 || isStaging[i])
+    if (storage.device != 0 || !counts(i))
       continue;
-    if (storage.begin == 0 && storage.end == ~0u) {
-      throughout += storage.bytes;
-      continue;
-    }
     change[std::min<size_t>(storage.begin, change.size() - 1)] += storage.bytes;
     if (storage.end + size_t(1) < change.size())
       change[storage.end + 1] -= storage.bytes;
@@ -203,7 +200,7 @@ static uint64_t lowerBound(const Schedule &schedule, const std::vector<bool> &is
   int64_t live = 0, most = 0;
   for (int64_t bytes : change)
     most = std::max(most, live += bytes);
-  return throughout + most;
+  return most;
 }
 
 void rondo::planMemory(Schedule &schedule, unsigned numDevices) {
@@ -211,7 +208,10 @@ void rondo::planMemory(Schedule &schedule, unsigned numDevices) {
   for (const RegionPlan &region : schedule.regions)
     for (const RegionPlan::Copied &copied : region.copied)
       isStaging[copied.staging] = true;
-  schedule.memory.lowerBound = lowerBound(schedule, isStaging);
+  schedule.memory.lowerBound = greatestLiveSum(schedule, [&](uint32_t i) { return !isStaging[i]; });
+  schedule.memory.temporaries = greatestLiveSum(schedule, [&](uint32_t i) {
+    return !isStaging[i] && schedule.storages[i].space == Space::Arena;
+  });
 
   schedule.arenaBytes.assign(numDevices, 0);
   schedule.slabBytes.assign(numDevices, 0);

@@ -27,8 +27,7 @@ llvm::Error rondo::checkOrder(const Graph &graph, llvm::ArrayRef<TouchedBytes> t
       const TouchedBytes &a = touched[k], &b = touched[i];
       if (a.first == b.first || !(a.isWrite || b.isWrite) || a.end <= b.begin || b.end <= a.begin)
         continue;
-      if (sets[b.first.index()].test(a.last.index()) ||
-          sets[a.first.index()].test(b.last.index()))
+      if (sets[b.first.index()].test(a.last.index()) || sets[a.first.index()].test(b.last.index()))
         continue;
       std::string text;
       llvm::raw_string_ostream(text)

@@ -29,7 +29,7 @@ struct ValueSource {
   llvm::ArrayRef<Value> inputs; ///< unless everything is saved
   const Block *slab = nullptr, *results = nullptr;
 
-  Value value(const ResultPlan &plan, bool isTensor, llvm::ArrayRef<Slot> scalars) const;
+  Value value(const ResultPlan &plan, llvm::ArrayRef<Slot> scalars) const;
 
 private:
   Tensor tensor(const ResultPlan &plan) const;

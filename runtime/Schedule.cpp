@@ -31,8 +31,7 @@ namespace {
 class Lowering {
 public:
   Lowering(const TracePair &pair, Side side, const LoweringContext &context)
-      : trace_(pair.trace(side)), context_(context), roots_(trace_),
-        places_(trace_.numValues()) {
+      : trace_(pair.trace(side)), context_(context), roots_(trace_), places_(trace_.numValues()) {
     schedule_.side = side;
   }
 
@@ -94,8 +93,7 @@ private:
     if (source.isScalar()) {
       place.scalar = schedule_.numScalars++;
       unsigned position =
-          llvm::find(forward.savedScalars, unsigned(source.scalar)) -
-          forward.savedScalars.begin();
+          llvm::find(forward.savedScalars, unsigned(source.scalar)) - forward.savedScalars.begin();
       schedule_.scalarsFromSaved.push_back({unsigned(place.scalar), position});
       return;
     }
@@ -160,8 +158,8 @@ private:
     storage.space = space;
     storage.device = *device;
     storage.bytes = *bytes;
-    storage.alignment = *bytes >= wideAlignmentFrom ? DeviceAPI::allocationAlignment
-                                                    : DeviceAPI::minAlignment;
+    storage.alignment =
+        *bytes >= wideAlignmentFrom ? DeviceAPI::allocationAlignment : DeviceAPI::minAlignment;
     storage.name = nameOf(value);
     schedule_.storages.push_back(std::move(storage));
     return schedule_.storages.size() - 1;
@@ -454,10 +452,9 @@ private:
       info = {trace_.name(value).str(), {}, trace_.type(value), trace_.tags(value), false};
       plan = planOf(value);
       outlive(plan.place, Space::Results);
-      if (info.type.asRNGState() || info.type.asOpaque()) {
+      if (info.type.asOpaque()) {
         diagnostics_.error(locationOf(value), "the result '" + nameOf(value) + "' has type " +
-                                                  info.type.str() +
-                                                  ": programs give tensors and scalars");
+                                                  info.type.str() + ", which programs do not give");
       }
     }
     schedule_.results.push_back(std::move(info));
@@ -473,6 +470,10 @@ private:
       plan.strides = constantDims(type->strides);
     } else if (const ScalarType *scalar = trace_.type(value).asScalar()) {
       plan.scalarKind = scalar->kind;
+    } else if (trace_.type(value).asRNGState()) {
+      plan.dtype = DType::I64;
+      plan.shape = {2};
+      plan.strides = {1};
     }
     return plan;
   }
@@ -488,7 +489,7 @@ private:
           !llvm::is_contained(schedule_.savedArguments, uint32_t(place.storage)))
         schedule_.savedArguments.push_back(place.storage);
     }
-    schedule_.saved.push_back({id, {}, planOf(value), trace_.type(value).isTensor()});
+    schedule_.saved.push_back({id, {}, planOf(value)});
   }
 
   /// A storage that the call made and that lives on goes to `space`, unless it is there already.
@@ -585,8 +586,8 @@ private:
   const StorageRoots roots_;
   DiagnosticList diagnostics_;
   Schedule schedule_;
-  std::vector<Place> places_; ///< by value
-  llvm::DenseMap<uint32_t, uint32_t> fromForward_; ///< storages of the forward: ours
+  std::vector<Place> places_;                                    ///< by value
+  llvm::DenseMap<uint32_t, uint32_t> fromForward_;               ///< storages of the forward: ours
   llvm::DenseMap<std::pair<uint32_t, uint32_t>, bool> policies_; ///< (region, storage): static?
   llvm::StringMap<unsigned> generators_, resources_;
 };

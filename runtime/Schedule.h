@@ -1,7 +1,7 @@
 //===- Schedule.h - A trace as a flat list of steps -------------*- C++ -*-===//
 //
-// What a trace is lowered to: kernels in program order, the storages that they touch, and the ranges
-// of steps that are regions. Nothing in it points to the trace.
+// What a trace is lowered to: kernels in program order, the storages that they touch, and the
+// ranges of steps that are regions. Nothing in it points to the trace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ struct PlannedStorage {
   unsigned device = 0; ///< position among the program's devices
   uint64_t bytes = 0;
   uint64_t alignment = 16;
-  uint64_t offset = 0; ///< in the block of its space, unless Argument or Saved
+  uint64_t offset = 0;           ///< in the block of its space, unless Argument or Saved
   uint32_t begin = ~0u, end = 0; ///< first and last step that touches it; `begin` is 0 for what is
                                  ///< there from the start, `end` ~0 for what outlives the call
   bool isStatic = false;
@@ -89,7 +89,7 @@ struct RegionPlan {
   bool usesSlab = false, usesResults = false, usesForwardResults = false;
 };
 
-/// A value that the caller can look at.
+/// A value that the caller can look at. The state of a generator counts as i64[2].
 struct ResultPlan {
   Place place;
   DType dtype = DType::F32;
@@ -101,8 +101,7 @@ struct ResultPlan {
 struct SavedPlan {
   SavedId id;
   std::string name; ///< of the argument of the backward
-  ResultPlan value; ///< shape and strides only if it is a tensor
-  bool isTensor = false;
+  ResultPlan value;
 };
 
 struct Schedule {

@@ -16,9 +16,8 @@ static Value scalarValue(ScalarKind kind, Slot slot) {
   return Value();
 }
 
-Value ValueSource::value(const ResultPlan &plan, bool isTensor,
-                         llvm::ArrayRef<Slot> scalars) const {
-  if (isTensor)
+Value ValueSource::value(const ResultPlan &plan, llvm::ArrayRef<Slot> scalars) const {
+  if (plan.place.isTensor())
     return tensor(plan);
   if (plan.place.isScalar())
     return scalarValue(plan.scalarKind, scalars[plan.place.scalar]);
@@ -80,6 +79,6 @@ llvm::Expected<std::vector<SavedValue>> ProgramImpl::savedValues(const SavedStat
   ValueSource source{schedule, devices_, {}, &slab, slab.forwardResults.get()};
   std::vector<SavedValue> values;
   for (const SavedPlan &plan : schedule.saved)
-    values.push_back({plan.name, source.value(plan.value, plan.isTensor, scalars)});
+    values.push_back({plan.name, source.value(plan.value, scalars)});
   return values;
 }

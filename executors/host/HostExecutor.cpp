@@ -1,7 +1,7 @@
 //===- HostExecutor.cpp - Ops on the CPU ----------------------------------===//
 //
-// A kernel is the function that a table entry made for the op's types, and those types. On a sink it
-// is one launch, whose parameter block holds the address of the kernel and then the slots of one
+// A kernel is the function that a table entry made for the op's types, and those types. On a sink
+// it is one launch, whose parameter block holds the address of the kernel and then the slots of one
 // run.
 //
 //===----------------------------------------------------------------------===//
@@ -203,9 +203,10 @@ llvm::Expected<KernelRef> HostExecutor::compile(const Trace &trace, OpId id,
   llvm::Expected<HostKernelFn> function = spec->make(context);
   if (!function)
     return function.takeError();
-  unsigned numGenerators = llvm::count_if(
-      getEffects(trace, id).resources,
-      [](const ResourceEffect &effect) { return effect.kind == ResourceKind::Generator; });
+  unsigned numGenerators =
+      llvm::count_if(getEffects(trace, id).resources, [](const ResourceEffect &effect) {
+        return effect.kind == ResourceKind::Generator;
+      });
   return std::make_shared<HostKernel>(std::move(*function), context, numGenerators,
                                       spec->synchronises);
 }

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Files.h"
 #include "OpList.h"
+#include "support/Files.h"
 
 #include "rondo/ir/CoreOps.h"
 #include "rondo/ir/JSON.h"

@@ -9,9 +9,9 @@
 //   exec     an instantiated graph: launched again and again, its nodes' parameters can be changed
 //
 // All objects are made by a `DeviceAPI`, keep it alive, and may outlive the caller's reference to
-// it. Destructors wait for the work that still uses the object; they do not throw and do not report.
-// Every function may be called from several threads, but one stream, graph or exec only by one
-// thread at a time.
+// it. Destructors wait for the work that still uses the object; they do not throw and do not
+// report. Every function may be called from several threads, but one stream, graph or exec only by
+// one thread at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,8 @@ public:
   virtual llvm::Expected<std::unique_ptr<GraphExec>> instantiate() = 0;
 };
 
-/// An instantiated graph. Parameter changes affect later launches only, also while earlier ones run.
+/// An instantiated graph. Parameter changes affect later launches only, also while earlier ones
+/// run.
 class GraphExec {
 public:
   virtual ~GraphExec();
@@ -129,8 +130,7 @@ public:
   /// Errors: InvalidArgument if the node is of another kind, or the kernel another function or one
   /// with more bytes of parameters.
   virtual llvm::Error setKernel(GraphNodeId node, const KernelLaunch &launch) = 0;
-  virtual llvm::Error setFill(GraphNodeId node, void *destination, uint8_t value,
-                              size_t bytes) = 0;
+  virtual llvm::Error setFill(GraphNodeId node, void *destination, uint8_t value, size_t bytes) = 0;
   virtual llvm::Error setCopy(GraphNodeId node, void *destination, const void *source,
                               size_t bytes) = 0;
 };

@@ -27,9 +27,9 @@ struct RNGState {
 };
 
 /// What one run of a kernel works on. Slots are by position, as in the op. A tensor result that is
-/// a new name of an operand's storage has that operand's address; other results are memory to write,
-/// which nothing was done to before. For a scalar result the address is that of the Slot in host
-/// memory that receives the scalar. Borrowed for the call.
+/// a new name of an operand's storage has that operand's address; other results are memory to
+/// write, which nothing was done to before. For a scalar result the address is that of the Slot in
+/// host memory that receives the scalar. Borrowed for the call.
 struct KernelArgs {
   llvm::ArrayRef<Slot> operands;
   llvm::ArrayRef<Slot> results;

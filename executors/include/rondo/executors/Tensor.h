@@ -76,8 +76,8 @@ public:
 
   /// New, uninitialised, row-major.
   static llvm::Expected<Tensor> empty(DeviceRef device, DType dtype, llvm::ArrayRef<int64_t> shape);
-  /// New, uninitialised, with the shape and strides of `type`, which has no symbols. `type`'s device
-  /// is not looked at.
+  /// New, uninitialised, with the shape and strides of `type`, which has no symbols. `type`'s
+  /// device is not looked at.
   static llvm::Expected<Tensor> empty(DeviceRef device, const TensorType &type);
 
   bool isNull() const { return !storage_; }

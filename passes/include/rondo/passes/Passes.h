@@ -50,9 +50,9 @@ struct PlaceOptions {
 std::unique_ptr<Pass> createPlacePass(PlaceOptions options = {});
 
 /// `feed-masks`: makes the mask of every `dropout` of the forward's and the backward's top body an
-/// argument, and the op a product with it: to compare with a run elsewhere, which drew numbers of its
-/// own. The arguments follow the others and have the masks' names. Twice changes nothing. Forbids
-/// `Claimed`.
+/// argument, and the op a product with it: to compare with a run elsewhere, which drew numbers of
+/// its own. The arguments follow the others and have the masks' names. Twice changes nothing.
+/// Forbids `Claimed`.
 std::unique_ptr<Pass> createFeedMasksPass();
 
 /// `execution`: sets `Claimed`, forbids `HasDels`. Every op is claimed by the first of `sources`

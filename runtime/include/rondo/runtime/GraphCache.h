@@ -21,13 +21,13 @@ namespace rondo {
 
 /// What happened in a cache since it was made or `reset`.
 struct CacheCounters {
-  uint64_t entries = 0;     ///< graphs held now
-  uint64_t captures = 0;    ///< graphs built
-  uint64_t replays = 0;     ///< launches of graphs
-  uint64_t eagerRuns = 0;   ///< runs of a region without a graph: the first of each entry, fallbacks
-  uint64_t recaptures = 0;  ///< graphs rebuilt because a static input moved
-  uint64_t failures = 0;    ///< graphs that could not be built
-  uint64_t evictions = 0;   ///< entries dropped to stay within the bound
+  uint64_t entries = 0;    ///< graphs held now
+  uint64_t captures = 0;   ///< graphs built
+  uint64_t replays = 0;    ///< launches of graphs
+  uint64_t eagerRuns = 0;  ///< runs of a region without a graph: the first of each entry, fallbacks
+  uint64_t recaptures = 0; ///< graphs rebuilt because a static input moved
+  uint64_t failures = 0;   ///< graphs that could not be built
+  uint64_t evictions = 0;  ///< entries dropped to stay within the bound
   uint64_t copiedBytes = 0; ///< copied in and out by replays
 };
 
@@ -67,7 +67,8 @@ public:
   // For the runtime.
 
   GraphEntryRef lookup(const GraphKey &key);
-  /// Puts `entry` in, in place of one for the same key. `cost` is what building it took, in seconds.
+  /// Puts `entry` in, in place of one for the same key. `cost` is what building it took, in
+  /// seconds.
   void insert(const GraphKey &key, GraphEntryRef entry, double cost);
   /// Drops every entry that `matches`.
   void eraseIf(llvm::function_ref<bool(const GraphKey &)> matches);
@@ -97,8 +98,8 @@ private:
   std::unordered_map<GraphKey, Held, KeyHash> entries_;
   size_t maxEntries_ = 512;
   double age_ = 0; ///< value of the entry evicted last
-  std::atomic<uint64_t> captures_ = 0, replays_ = 0, eagerRuns_ = 0,
-                        recaptures_ = 0, failures_ = 0, evictions_ = 0, copiedBytes_ = 0;
+  std::atomic<uint64_t> captures_ = 0, replays_ = 0, eagerRuns_ = 0, recaptures_ = 0, failures_ = 0,
+                        evictions_ = 0, copiedBytes_ = 0;
 };
 
 } // namespace rondo

@@ -71,18 +71,21 @@ struct RegionInfo {
   Side side = Side::Forward;
   unsigned id = 0; ///< the attribute `region`
   unsigned numOps = 0;
-  unsigned numStatic = 0, numCopied = 0; ///< inputs that are the caller's, by how they reach a graph
-  uint64_t copiedBytes = 0;              ///< per replay, in and out
+  unsigned numStatic = 0,
+           numCopied = 0;   ///< inputs that are the caller's, by how they reach a graph
+  uint64_t copiedBytes = 0; ///< per replay, in and out
 };
 
 /// Bytes of one trace's memory on the first device.
 struct MemoryInfo {
-  uint64_t arguments = 0; ///< the caller's, saved values included
+  uint64_t arguments = 0; ///< what is there before, saved values included
   uint64_t arena = 0;     ///< temporaries and workspaces, per lane
   uint64_t slab = 0;      ///< saved for backward, per forward without its backward
   uint64_t results = 0;   ///< per set of results that the caller holds
-  /// Greatest sum, over the steps, of the bytes that are live then, arguments throughout: what any
-  /// plan needs for this order of ops.
+  /// Greatest sum, over the steps, of the bytes of temporaries and workspaces that are live then:
+  /// what any arena needs for this order of ops.
+  uint64_t temporaries = 0;
+  /// The same of all bytes that are live, arguments throughout.
   uint64_t lowerBound = 0;
   uint64_t peak() const { return arguments + arena + slab + results; }
 };
@@ -107,7 +110,7 @@ private:
 /// A value that a forward saved.
 struct SavedValue {
   std::string name; ///< of the argument of the backward
-  Value value;      ///< none for the state of a generator
+  Value value;
 };
 
 /// A pair made ready to run. May be called from several threads. Destroying it waits for its calls
@@ -126,10 +129,11 @@ public:
   llvm::ArrayRef<ParameterInfo> results(Side side = Side::Forward) const;
 
   /// Submits the forward to `stream`, which is of the first device, and returns without waiting
-  /// unless an op does. `inputs` are in the order of inputs(). `results` is replaced; an in-place
-  /// write to an input reaches the caller's tensor, and a result that is an input, or a view of
-  /// one, shares its storage. With `saved` what the backward needs is kept there; without, or if
-  /// the pair has no backward, it is dropped.
+  /// unless an op does. `inputs` are in the order of inputs(); the state of a generator is given,
+  /// and got, as a tensor i64[2] of seed and base offset. `results` is replaced; an in-place write
+  /// to an input reaches the caller's tensor, and a result that is an input, or a view of one,
+  /// shares its storage. With `saved` what the backward needs is kept there; without, or if the
+  /// pair has no backward, it is dropped.
   ///
   /// Errors, before anything runs: DiagnosticError that names the argument: a wrong number, kind,
   /// dtype, shape, strides or device, a null tensor, one that overlaps another that is written, one

@@ -42,9 +42,7 @@ public:
   }
   const TensorRef &result(unsigned i = 0) const { return results_[i]; }
   /// The slot that receives a scalar result.
-  Slot &scalarResult(unsigned i = 0) const {
-    return *static_cast<Slot *>(raw_.results[i].address);
-  }
+  Slot &scalarResult(unsigned i = 0) const { return *static_cast<Slot *>(raw_.results[i].address); }
   RNGState &rngResult(unsigned i = 0) const {
     return *static_cast<RNGState *>(raw_.results[i].address);
   }

@@ -1,8 +1,7 @@
 //===- Files.cpp - Reading traces, writing results --------------------------===//
 
-#include "Files.h"
+#include "support/Files.h"
 
-#include "rondo/ir/ImportFX.h"
 #include "rondo/ir/JSON.h"
 #include "rondo/ir/Text.h"
 
@@ -18,7 +17,8 @@ static InputFormat detectFormat(llvm::StringRef text) {
 }
 
 llvm::Expected<TracePair> rondo::readPair(llvm::StringRef path, InputFormat format,
-                                          const OpRegistry &registry) {
+                                          const OpRegistry &registry,
+                                          std::vector<FXOutput> *outputs) {
   llvm::StringRef shownPath = path == "-" ? llvm::StringRef("<stdin>") : path;
   // A directory opens, and then reads as nothing on some systems.
   if (path != "-" && llvm::sys::fs::is_directory(path))
@@ -34,7 +34,7 @@ llvm::Expected<TracePair> rondo::readPair(llvm::StringRef path, InputFormat form
   case InputFormat::JSON:
     return readJSON(text, shownPath, registry);
   case InputFormat::FX:
-    return importFX(text, shownPath, registry);
+    return importFX(text, shownPath, registry, outputs);
   case InputFormat::Text:
   case InputFormat::Auto:
     break;

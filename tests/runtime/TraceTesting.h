@@ -1,0 +1,191 @@
+//===- TraceTesting.h - Programs of recorded traces -------------*- C++ -*-===//
+
+#pragma once
+
+#include "rondo/executors/RecordedValues.h"
+#include "rondo/host/HostDevice.h"
+#include "rondo/host/HostExecutor.h"
+#include "rondo/ir/CoreOps.h"
+#include "rondo/ir/ImportFX.h"
+#include "rondo/ir/Text.h"
+#include "rondo/passes/PassRegistry.h"
+#include "rondo/passes/Passes.h"
+#include "rondo/runtime/Program.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace rondo {
+
+/// A registry with the core ops.
+struct CoreRegistry : OpRegistry {
+  CoreRegistry() { cantFail(registerCoreOps(*this)); }
+};
+
+/// A pipeline that runs `text` with `executor` as the only source of claims. Borrows both.
+inline Pipeline pipelineOf(std::string text, const Executor &executor) {
+  return [text, &executor](TracePair pair,
+                           const SymbolBindings &bindings) -> llvm::Expected<TracePair> {
+    if (!bindings.empty())
+      if (llvm::Error error = specialise(pair, bindings))
+        return error;
+    PassRegistry passes;
+    if (llvm::Error error = registerPasses(passes, {&executor}))
+      return error;
+    PassManager manager;
+    if (llvm::Error error = passes.parsePipeline(text, manager))
+      return error;
+    return manager.run(std::move(pair));
+  };
+}
+inline constexpr llvm::StringLiteral usualPipeline =
+    "dce,cse,canonicalise,execution,cuda-graph,del";
+
+/// Bytes of a tensor in row-major order.
+inline std::vector<std::byte> bytesOf(const Tensor &tensor) {
+  size_t size = dtypeSize(tensor.dtype());
+  std::vector<std::byte> bytes(tensor.numElements() * size);
+  llvm::SmallVector<int64_t, 5> index(tensor.rank(), 0);
+  for (int64_t i = 0; i < tensor.numElements(); ++i) {
+    int64_t offset = 0;
+    for (unsigned d = 0; d < tensor.rank(); ++d)
+      offset += index[d] * tensor.strides()[d];
+    std::memcpy(bytes.data() + i * size, tensor.data() + offset * size, size);
+    for (unsigned d = tensor.rank(); d-- > 0 && ++index[d] == tensor.shape()[d];)
+      index[d] = 0;
+  }
+  return bytes;
+}
+
+/// Elements as doubles, in row-major order.
+inline std::vector<double> doublesOf(const Tensor &tensor) {
+  std::vector<std::byte> bytes = bytesOf(tensor);
+  std::vector<double> values(tensor.numElements());
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto read = [&](auto value) {
+      std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+      return value;
+    };
+    switch (tensor.dtype()) {
+    case DType::F32:
+      values[i] = read(float());
+      break;
+    case DType::F64:
+      values[i] = read(double());
+      break;
+    case DType::BF16: {
+      uint32_t word = uint32_t(read(uint16_t())) << 16;
+      float value;
+      std::memcpy(&value, &word, 4);
+      values[i] = value;
+      break;
+    }
+    case DType::I64:
+      values[i] = double(read(int64_t()));
+      break;
+    case DType::I32:
+      values[i] = read(int32_t());
+      break;
+    default:
+      values[i] = read(uint8_t());
+    }
+  }
+  return values;
+}
+
+/// ‖a − b‖ / ‖b‖ over all elements; infinite where shapes differ or a is not finite and b is.
+inline double relativeError(const Tensor &a, const Tensor &b) {
+  if (a.shape() != b.shape())
+    return INFINITY;
+  std::vector<double> x = doublesOf(a), y = doublesOf(b);
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) {
+      norm += std::isfinite(y[i]) ? y[i] * y[i] : 0;
+      continue;
+    }
+    if (!std::isfinite(x[i]) || !std::isfinite(y[i]))
+      return INFINITY;
+    difference += (x[i] - y[i]) * (x[i] - y[i]);
+    norm += y[i] * y[i];
+  }
+  return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
+}
+
+/// A recorded trace, placed on the host, with its values.
+struct Sample {
+  TracePair pair;
+  RecordedValues values;
+};
+
+inline llvm::Expected<Sample> loadSample(llvm::StringRef name, const OpRegistry &registry,
+                                         llvm::StringRef preparation = "place") {
+  std::string base = std::string(RONDO_TEST_DATA_DIR) + "/traces/" + name.str();
+  auto text = llvm::MemoryBuffer::getFile(base + ".json");
+  if (!text)
+    return makeError("cannot read " + base + ".json");
+  std::vector<FXOutput> outputs;
+  llvm::Expected<TracePair> pair =
+      importFX((*text)->getBuffer(), base + ".json", registry, &outputs);
+  if (!pair)
+    return pair.takeError();
+  PassRegistry passes;
+  if (llvm::Error error = registerPasses(passes, {}))
+    return error;
+  PassManager manager;
+  if (llvm::Error error = passes.parsePipeline(preparation, manager))
+    return error;
+  llvm::Expected<TracePair> placed = manager.run(std::move(*pair));
+  if (!placed)
+    return placed.takeError();
+  llvm::Expected<RecordedValues> values = RecordedValues::open(base + ".safetensors", outputs);
+  if (!values)
+    return values.takeError();
+  return Sample{std::move(*placed), std::move(*values)};
+}
+
+/// A new tensor of `type` with the values of `source`, which is row-major.
+inline Tensor laidOut(const DeviceRef &device, const TensorType &type, const Tensor &source) {
+  Tensor tensor = cantFail(Tensor::empty(device, type));
+  size_t size = dtypeSize(type.dtype);
+  llvm::SmallVector<int64_t, 5> index(tensor.rank(), 0);
+  for (int64_t i = 0; i < tensor.numElements(); ++i) {
+    int64_t offset = 0;
+    for (unsigned d = 0; d < tensor.rank(); ++d)
+      offset += index[d] * tensor.strides()[d];
+    std::memcpy(tensor.data() + offset * size, source.data() + i * size, size);
+    for (unsigned d = tensor.rank(); d-- > 0 && ++index[d] == tensor.shape()[d];)
+      index[d] = 0;
+  }
+  return tensor;
+}
+
+/// The recorded arguments of one side, in new memory of `device`. Masks that were fed are looked up
+/// among what was saved.
+inline llvm::Expected<std::vector<Value>>
+inputsOf(const Program &program, Side side, const RecordedValues &values, const DeviceRef &device) {
+  std::vector<Value> inputs;
+  for (const ParameterInfo &info : program.inputs(side)) {
+    if (info.type.asRNGState()) {
+      Tensor state = cantFail(Tensor::empty(device, DType::I64, {2}));
+      std::memset(state.data(), 0, 16);
+      inputs.push_back(state);
+      continue;
+    }
+    const Tensor *recorded = values.input(side, info.name);
+    if (!recorded)
+      recorded = values.saved(info.name);
+    const TensorType *type = info.type.asTensor();
+    if (!recorded || !type)
+      return makeError("no value was recorded for '" + info.name + "'");
+    inputs.push_back(laidOut(device, *type, *recorded));
+  }
+  return inputs;
+}
+
+} // namespace rondo
