@@ -175,6 +175,8 @@ ClaimAnswer HostExecutor::claim(const Trace &trace, OpId id) const {
   }
   if (view.op.spec().isView())
     return ClaimAnswer::accept();
+  if (view.op.spec().bodies == BodyKind::Region) // its ops answer for themselves
+    return ClaimAnswer::accept();
   const HostKernelSpec *spec = find(view.op.name());
   if (!spec)
     return ClaimAnswer::decline("it has no kernel for '" + view.op.name().str() +

@@ -116,6 +116,11 @@ private:
     if (!program)
       return program.takeError();
     program_.emplace(std::move(*program));
+    for (Side side : {Side::Forward, Side::Backward})
+      for (llvm::ArrayRef<ParameterInfo> infos : {program_->inputs(side), program_->results(side)})
+        for (const ParameterInfo &info : infos)
+          if (const TensorType *type = info.type.asTensor())
+            report_.isReducedPrecision |= isFloat(type->dtype) && dtypeSize(type->dtype) < 4;
     llvm::Expected<std::unique_ptr<Stream>> stream = device_->createStream();
     if (!stream)
       return stream.takeError();

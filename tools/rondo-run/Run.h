@@ -32,6 +32,7 @@ struct Errors {
 /// What a run showed.
 struct RunReport {
   std::string name;
+  bool isReducedPrecision = false;     ///< some argument or result has fewer bits than f32
   unsigned numOps[2] = {0, 0};         ///< that launch something, per side, regions included
   unsigned numCapturedOps[2] = {0, 0}; ///< of them, in regions
   std::vector<RegionInfo> regions;

@@ -56,13 +56,15 @@ struct Options {
                "also prove the order of each graph's nodes and poison dead memory"),
       cl::cat(category)};
   cl::opt<double> lossBound{
-      "loss-bound", cl::desc("Greatest relative error of a result of the forward (default: 1e-5)"),
-      cl::init(1e-5), cl::cat(category)};
+      "loss-bound",
+      cl::desc("Greatest relative error of a result of the forward (default: 1e-5; 2e-2 where an "
+               "argument or result has less precision than f32)"),
+      cl::init(0), cl::cat(category)};
   cl::opt<double> bound{
       "bound",
       cl::desc("Greatest relative error of gradients, saved values and written arguments "
-               "(default: 1e-4)"),
-      cl::init(1e-4), cl::cat(category)};
+               "(default: 1e-4; 2e-2 likewise)"),
+      cl::init(0), cl::cat(category)};
   cl::opt<double> memoryBound{"memory-bound",
                               cl::desc("Greatest peak over its lower bound (default: 1.05)"),
                               cl::init(1.05), cl::cat(category)};
@@ -104,12 +106,17 @@ static bool meetsBounds(const RunReport &run, const Options &options) {
   if (!run.errors || run.errors->numCompared == 0) {
     fail("there is nothing to compare with: no values were recorded");
   } else {
-    if (!(run.errors->loss <= options.lossBound))
+    constexpr double reducedBound = 2e-2;
+    auto boundOf = [&](double given, double usual) {
+      return given > 0 ? given : run.isReducedPrecision ? reducedBound : usual;
+    };
+    double lossBound = boundOf(options.lossBound, 1e-5), bound = boundOf(options.bound, 1e-4);
+    if (!(run.errors->loss <= lossBound))
       fail("a result of the forward is off by " + text(run.errors->loss) + ", the bound is " +
-           text(options.lossBound));
-    if (!(run.errors->other <= options.bound))
+           text(lossBound));
+    if (!(run.errors->other <= bound))
       fail(run.errors->worst + " is off by " + text(run.errors->other) + ", the bound is " +
-           text(options.bound));
+           text(bound));
   }
   if (!run.isReplayEqual)
     fail("replayed results have other bits than eager ones");
