@@ -154,7 +154,7 @@ void HostCaptures::release(HostCapture &capture) {
     member->capture.reset();
   }
   capture.members.clear();
-  llvm::erase_value(captures_, &capture);
+  llvm::erase_if(captures_, [&](HostCapture *other) { return other == &capture; });
   releases_.insert(releases_.end(), capture.releases.begin(), capture.releases.end());
   capture.releases.clear();
 }
@@ -311,7 +311,7 @@ void HostCaptures::streamDestroyed(HostCaptureMember &stream) {
   if (capture->origin == &stream)
     return release(*capture);
   HostGraph::unite(capture->orphans, stream.frontier);
-  llvm::erase_value(capture->members, &stream);
+  llvm::erase_if(capture->members, [&](HostCaptureMember *other) { return other == &stream; });
   stream.capture.reset();
 }
 

@@ -6,6 +6,8 @@
 
 #include "llvm/ADT/BitVector.h"
 
+#include <algorithm>
+
 using namespace rondo;
 
 HostGraph::~HostGraph() {

@@ -4,8 +4,6 @@
 
 #include "HostStream.h"
 
-#include <numeric>
-
 using namespace rondo;
 
 //===----------------------------------------------------------------------===//
