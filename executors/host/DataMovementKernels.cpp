@@ -44,7 +44,10 @@ public:
   }
 
 private:
-  void advance(int64_t elements) { data_ += elements * int64_t(dtypeSize(dtype_)); }
+  void advance(int64_t elements) {
+    if (data_) // null where there are no elements
+      data_ += elements * int64_t(dtypeSize(dtype_));
+  }
 
   std::byte *data_;
   DType dtype_;

@@ -11,14 +11,14 @@ using List = std::vector<double>;
 constexpr DType floats[] = {DType::F32, DType::F64, DType::BF16, DType::F16};
 constexpr Layout writable[] = {Layout::Contiguous, Layout::Transposed, Layout::Sliced};
 
-/// Positive numbers.
-Tensor numbers(DType dtype, llvm::ArrayRef<int64_t> shape, uint64_t seed) {
+/// Numbers from `least` to 2 above it.
+Tensor numbers(DType dtype, llvm::ArrayRef<int64_t> shape, uint64_t seed, double least = 0.5) {
   int64_t count = 1;
   for (int64_t size : shape)
     count *= size;
   List values = randomValues(count, seed);
   for (double &value : values)
-    value = std::fabs(value) + 0.5;
+    value = std::fabs(value) + least;
   return tensorOf(dtype, shape, values);
 }
 
@@ -29,6 +29,7 @@ TEST(InPlaceKernels, TwinsAgree) {
     const char *op;
     unsigned numTensors;
     std::vector<AttributeInit> attributes;
+    double least = 0.5; // of the first operand
   } cases[] = {
       {"add", 2, {{"alpha", 2}}},
       {"sub", 2, {}},
@@ -36,7 +37,7 @@ TEST(InPlaceKernels, TwinsAgree) {
       {"div", 2, {}},
       {"pow", 2, {}},
       {"pow", 1, {{"scalar", 2}}},
-      {"relu", 1, {}},
+      {"relu", 1, {}, -1},
       {"sqrt", 1, {}},
       {"clamp", 1, {{"min", 1}, {"max", 1.5}}},
       {"lerp", 3, {}},
@@ -50,7 +51,7 @@ TEST(InPlaceKernels, TwinsAgree) {
       for (Layout layout : writable) {
         SCOPED_TRACE(test.op + (" " + dtypeName(dtype) + " " + layoutName(layout)).str());
         std::vector<OperandInit> operands;
-        Tensor x = withLayout(numbers(dtype, {3, 4}, 1), layout);
+        Tensor x = withLayout(numbers(dtype, {3, 4}, 1, test.least), layout);
         operands.emplace_back(x);
         for (unsigned i = 1; i < test.numTensors; ++i)
           operands.emplace_back(withLayout(numbers(dtype, {i == 2 ? 1 : 3, 4}, 1 + i), layout));
