@@ -10,6 +10,8 @@
 
 #include "HostKernels.h"
 
+#include "rondo/executors/ErrorText.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace rondo;
@@ -186,7 +188,7 @@ ClaimAnswer HostExecutor::claim(const Trace &trace, OpId id) const {
   if (spec->claim) {
     answer = spec->claim(context);
   } else if (llvm::Expected<HostKernelFn> function = spec->make(context); !function) {
-    answer = ClaimAnswer::decline(llvm::toString(function.takeError()));
+    answer = ClaimAnswer::decline(errorText(function.takeError()));
   }
   if (answer.accepted && spec->synchronises)
     answer = ClaimAnswer::acceptUncapturable("waits for the device");
