@@ -4,11 +4,11 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace rondo;
 
-/// `argument #2 '%w' (blocks.0.weight) of the forward`.
-static std::string argumentText(const ParameterInfo &info, unsigned i, Side side) {
+std::string rondo::argumentText(const ParameterInfo &info, unsigned i, Side side) {
   std::string text = "argument #" + std::to_string(i) + " '%" + info.name + "'";
   if (!info.path.empty())
     text += " (" + info.path + ")";
@@ -39,8 +39,19 @@ static bool fits(const TensorType &type, const Tensor &tensor) {
   return true;
 }
 
+static bool shareBytes(const Tensor &a, const Tensor &b) {
+  return a.numElements() != 0 && b.numElements() != 0 && a.data() < b.data() + b.extentBytes() &&
+         b.data() < a.data() + a.extentBytes();
+}
+
 static std::string typeText(const Type &type) {
   return type.asRNGState() ? type.str() + " (seed and offset, as i64[2])" : type.str();
+}
+
+static llvm::Error numberError(llvm::ArrayRef<ParameterInfo> inputs, Side side,
+                               llvm::ArrayRef<Value> values) {
+  return makeError("the " + sideName(side) + " takes " + llvm::Twine(inputs.size()) +
+                   " arguments, got " + llvm::Twine(values.size()));
 }
 
 namespace {
@@ -55,9 +66,7 @@ public:
     for (const auto &[scalar, value] : schedule_.constants)
       bound_.scalars[scalar] = value;
     if (inputs_.size() != schedule_.inputs.size())
-      return makeError("the " + sideName(schedule_.side) + " takes " +
-                       llvm::Twine(schedule_.inputs.size()) + " arguments, got " +
-                       llvm::Twine(inputs_.size()));
+      return numberError(schedule_.inputs, schedule_.side, inputs_);
     for (unsigned i = 0; i < inputs_.size(); ++i)
       bind(i);
     if (!isBad_)
@@ -131,9 +140,7 @@ private:
       const Tensor &a = *inputs_[written].asTensor();
       for (unsigned i = 0; i < inputs_.size(); ++i) {
         const Tensor *b = inputs_[i].asTensor();
-        if (!b || i == written || a.device() != b->device())
-          continue;
-        if (a.data() < b->data() + b->extentBytes() && b->data() < a.data() + a.extentBytes())
+        if (b && i != written && a.device() == b->device() && shareBytes(a, *b))
           error(i, "it shares memory with " +
                        argumentText(schedule_.inputs[written], written, schedule_.side) +
                        ", which is written");
@@ -157,25 +164,34 @@ llvm::Error rondo::bindArguments(const Schedule &schedule, llvm::ArrayRef<Value>
 
 llvm::Expected<SymbolBindings> rondo::bindSymbols(llvm::ArrayRef<ParameterInfo> inputs, Side side,
                                                   llvm::ArrayRef<Value> values) {
+  if (values.size() != inputs.size())
+    return numberError(inputs, side, values);
   SymbolBindings bindings;
+  llvm::StringMap<unsigned> boundBy; // argument, by symbol
   llvm::SmallVector<std::string, 4> symbols;
   for (unsigned i = 0; i < inputs.size(); ++i) {
-    inputs[i].type.collectSymbols(symbols);
     const TensorType *type = inputs[i].type.asTensor();
-    const Tensor *tensor = i < values.size() ? values[i].asTensor() : nullptr;
-    if (!type || !tensor || tensor->isNull() || tensor->rank() != type->rank())
-      continue; // said when arguments are bound
+    if (!type || !type->hasSymbols())
+      continue;
+    inputs[i].type.collectSymbols(symbols);
+    const Tensor *tensor = values[i].asTensor();
+    if (!tensor || tensor->isNull() || tensor->rank() != type->rank())
+      return makeError(argumentText(inputs[i], i, side) + ": expected " + inputs[i].type.str() +
+                       ", got " + values[i].description());
     for (unsigned d = 0; d < type->rank(); ++d) {
       llvm::SmallVector<std::string, 2> names;
       type->shape[d].collectSymbols(names);
       if (names.size() != 1 || type->shape[d] != Dim::symbol(names.front()))
         continue; // an expression: checked when its symbols are known
+      boundBy.try_emplace(names.front(), i);
       auto [found, isNew] = bindings.try_emplace(names.front(), tensor->shape()[d]);
-      if (!isNew && found->second != tensor->shape()[d])
-        return makeError(argumentText(inputs[i], i, side) + ": its size " +
-                         llvm::Twine(tensor->shape()[d]) + " of dimension " + llvm::Twine(d) +
-                         " says that " + names.front() + " is that, another argument that it is " +
-                         llvm::Twine(found->second));
+      if (isNew || found->second == tensor->shape()[d])
+        continue;
+      unsigned other = boundBy.lookup(names.front());
+      return makeError(argumentText(inputs[i], i, side) + ": by its dimension " + llvm::Twine(d) +
+                       " " + names.front() + " is " + llvm::Twine(tensor->shape()[d]) + ", by " +
+                       argumentText(inputs[other], other, side) + " it is " +
+                       llvm::Twine(found->second));
     }
   }
   for (const std::string &symbol : symbols)

@@ -13,6 +13,9 @@ struct BoundArguments {
   llvm::SmallVector<unsigned, 2> misaligned;    ///< inputs below the minimum alignment
 };
 
+/// `argument #2 '%w' (blocks.0.weight) of the forward`.
+std::string argumentText(const ParameterInfo &info, unsigned i, Side side);
+
 /// Errors: DiagnosticError, one for each argument that does not fit; see Program::forward.
 llvm::Error bindArguments(const Schedule &schedule, llvm::ArrayRef<Value> inputs,
                           BoundArguments &bound);

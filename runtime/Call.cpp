@@ -30,6 +30,13 @@ public:
     if (llvm::Error error = bindArguments(schedule_, inputs_, bound_))
       return error;
     isCaptured_ = stream_.captureStatus() != CaptureStatus::None;
+    if (isCaptured_ && !bound_.misaligned.empty())
+      return makeError(text(bound_.misaligned.front()) +
+                       ": while the stream is being captured its address has to be a multiple of " +
+                       llvm::Twine(DeviceAPI::minAlignment) + " bytes");
+    if (side_ == Side::Backward)
+      if (llvm::Error error = checkSavedOverlaps(*slab))
+        return error;
     if (llvm::Error error = lease(slab))
       return error;
     slab_ = slab;
@@ -57,6 +64,48 @@ public:
   }
 
 private:
+  std::string text(unsigned input) const {
+    return argumentText(schedule_.inputs[input], input, side_);
+  }
+
+  /// What is saved is an argument of the backward, too: none of its inputs may share bytes with it
+  /// if one of the two is written.
+  llvm::Error checkSavedOverlaps(const Block &slab) const {
+    if (schedule_.writtenInputs.empty())
+      return llvm::Error::success();
+    for (uint32_t i = 0; i < schedule_.storages.size(); ++i) {
+      const PlannedStorage &saved = schedule_.storages[i];
+      const std::byte *begin = savedAddress(slab, saved);
+      if (!begin)
+        continue;
+      for (unsigned input = 0; input < inputs_.size(); ++input) {
+        const Place &place = schedule_.inputPlaces[input];
+        if (!place.isTensor() || !(llvm::is_contained(schedule_.writtenInputs, i) ||
+                                   llvm::is_contained(schedule_.writtenInputs, place.storage)))
+          continue;
+        const Tensor &tensor = *inputs_[input].asTensor();
+        if (tensor.numElements() != 0 && tensor.data() < begin + saved.bytes &&
+            begin < tensor.data() + tensor.extentBytes())
+          return makeError(text(input) + ": it shares memory with what is saved for '" +
+                           saved.name + "', and one of them is written");
+      }
+    }
+    return llvm::Error::success();
+  }
+
+  /// Where `storage` is if it holds bytes that are saved in `slab`, else null.
+  static const std::byte *savedAddress(const Block &slab, const PlannedStorage &storage) {
+    if (storage.bytes == 0)
+      return nullptr;
+    if (storage.space == Space::Saved)
+      return slab.savedTensors[storage.index].data;
+    if (storage.space == Space::Slab)
+      return slab.base(storage.device) + storage.offset;
+    if (storage.space == Space::ForwardResults)
+      return slab.forwardResults->base(storage.device) + storage.offset;
+    return nullptr;
+  }
+
   //===--- Leases ---------------------------------------------------------===//
 
   llvm::Error lease(BlockRef &slab) {
@@ -97,9 +146,7 @@ private:
       if (isFirst)
         known = bound_.addresses[i];
       else if (known != bound_.addresses[i])
-        return makeError("argument #" + llvm::Twine(i) + " '%" + schedule_.inputs[i].name +
-                         "' of the " + sideName(side_) +
-                         " is static, but its storage is another than at the first call");
+        return makeError(text(i) + " is static, but its storage is another than at the first call");
     }
     return llvm::Error::success();
   }
@@ -231,7 +278,7 @@ private:
 
   static llvm::Error inStep(const Step &step, llvm::Error error) {
     std::optional<DeviceErrorKind> kind = deviceErrorKind(error);
-    std::string text = step.text + ": " + llvm::toString(std::move(error));
+    std::string text = step.text + ": " + messageOf(std::move(error));
     return kind ? makeDeviceError(*kind, text) : makeError(text);
   }
 
@@ -322,8 +369,14 @@ private:
     slab_->program = variant_.uid;
     slab_->forwardResults = results_;
     for (uint32_t storage : schedule_.savedArguments) {
-      const Tensor &tensor = *inputs_[schedule_.storages[storage].index].asTensor();
-      slab_->savedTensors.push_back({tensor.storage(), tensor.data()});
+      unsigned input = schedule_.storages[storage].index;
+      const Tensor &tensor = *inputs_[input].asTensor();
+      auto copy = llvm::find(bound_.misaligned, input);
+      if (copy == bound_.misaligned.end())
+        slab_->savedTensors.push_back({tensor.storage(), tensor.data()});
+      else // kernels of the backward may assume an aligned address, too
+        slab_->savedTensors.push_back(
+            {aligned_[copy - bound_.misaligned.begin()], bound_.addresses[input]});
     }
     for (unsigned scalar : schedule_.savedScalars)
       slab_->savedScalars.push_back(bound_.scalars[scalar]);

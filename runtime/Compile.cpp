@@ -74,10 +74,12 @@ ProgramImpl::~ProgramImpl() {
 llvm::Error ProgramImpl::prepare() {
   if (devices_.empty() || llvm::is_contained(devices_, nullptr))
     return makeError("a program needs a device");
-  for (const DeviceRef &device : devices_)
-    for (const DeviceRef &other : devices_)
-      if (device != other && device->device() == other->device())
-        return makeError("device " + deviceName(device->device()) + " is given twice");
+  if (!pipeline_)
+    return makeError("a program needs a pipeline");
+  for (size_t i = 0; i < devices_.size(); ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (devices_[i]->device() == devices_[k]->device())
+        return makeError("device " + deviceName(devices_[i]->device()) + " is given twice");
   if (!symbols_.empty())
     return llvm::Error::success();
   llvm::Expected<std::unique_ptr<Variant>> variant = makeVariant({});
@@ -137,7 +139,7 @@ llvm::Expected<std::unique_ptr<Variant>> ProgramImpl::makeVariant(const SymbolBi
     llvm::Expected<Schedule> schedule = lower(*pair, side, context);
     if (!schedule)
       return schedule.takeError();
-    if (llvm::Error error = checkSignature(*schedule))
+    if (llvm::Error error = checkSignature(*schedule, bindings))
       return error;
     planMemory(*schedule, devices_.size());
     SidePlan &plan = side == Side::Forward ? variant->forward : variant->backward.emplace();
@@ -149,16 +151,42 @@ llvm::Expected<std::unique_ptr<Variant>> ProgramImpl::makeVariant(const SymbolBi
   return variant;
 }
 
-llvm::Error ProgramImpl::checkSignature(const Schedule &schedule) const {
+/// Strides of fresh results are for passes to choose.
+static bool isSameResult(const Type &a, const Type &b) {
+  const TensorType *x = a.asTensor(), *y = b.asTensor();
+  if (!x || !y)
+    return a == b;
+  return x->dtype == y->dtype && x->shape == y->shape && x->device == y->device;
+}
+
+llvm::Error ProgramImpl::checkSignature(const Schedule &schedule,
+                                        const SymbolBindings &bindings) const {
   unsigned side = unsigned(schedule.side);
-  if (schedule.inputs.size() == inputs_[side].size() &&
-      schedule.results.size() == results_[side].size())
-    return llvm::Error::success();
-  return makeError("the pipeline changed what the " + sideName(schedule.side) +
-                   " takes or gives: " + llvm::Twine(inputs_[side].size()) + " arguments and " +
+  auto changed = [&](const llvm::Twine &what) {
+    return makeError("the pipeline changed what the " + sideName(schedule.side) +
+                     " takes or gives: " + what);
+  };
+  if (schedule.inputs.size() != inputs_[side].size() ||
+      schedule.results.size() != results_[side].size())
+    return changed(llvm::Twine(inputs_[side].size()) + " arguments and " +
                    llvm::Twine(results_[side].size()) + " results became " +
                    llvm::Twine(schedule.inputs.size()) + " and " +
                    llvm::Twine(schedule.results.size()));
+  for (unsigned i = 0; i < schedule.inputs.size(); ++i) {
+    Type before = inputs_[side][i].type.substitute(bindings);
+    if (before != schedule.inputs[i].type)
+      return changed("argument #" + llvm::Twine(i) + " '%" + inputs_[side][i].name + "' had type " +
+                     before.str() + ", now it has " + schedule.inputs[i].type.str());
+  }
+  for (unsigned i = 0; i < schedule.results.size(); ++i) {
+    const ParameterInfo &old = results_[side][i], &now = schedule.results[i];
+    Type before = old.type.substitute(bindings);
+    if (old.isMissing != now.isMissing || (!old.isMissing && !isSameResult(before, now.type)))
+      return changed("result #" + llvm::Twine(i) + " was " +
+                     (old.isMissing ? "missing" : before.str()) + ", now it is " +
+                     (now.isMissing ? "missing" : now.type.str()));
+  }
+  return llvm::Error::success();
 }
 
 llvm::Error ProgramImpl::finishSide(SidePlan &plan, Variant &variant) {

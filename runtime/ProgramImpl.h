@@ -105,7 +105,7 @@ private:
   llvm::Expected<Variant *> variantFor(llvm::ArrayRef<Value> inputs);
   llvm::Expected<std::unique_ptr<Variant>> makeVariant(const SymbolBindings &bindings);
   llvm::Error finishSide(SidePlan &plan, Variant &variant);
-  llvm::Error checkSignature(const Schedule &schedule) const;
+  llvm::Error checkSignature(const Schedule &schedule, const SymbolBindings &bindings) const;
 
   //===--- Lease.cpp: all under the lock ----------------------------------===//
   llvm::Expected<Lane *> leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream,

@@ -38,6 +38,8 @@ public:
   llvm::Expected<Schedule> run() {
     addArguments();
     lowerBody(Trace::topBody());
+    if (diagnostics_.hasErrors())
+      return diagnostics_.takeError();
     if (const Op *end = trace_.terminator())
       addResults(*end);
     finishLifetimes();
@@ -140,6 +142,11 @@ private:
   /// A new storage for `value`; nothing after an error.
   std::optional<uint32_t> addStorage(ValueId value, Space space) {
     const Type &type = trace_.type(value);
+    if (type.asOpaque()) {
+      diagnostics_.error(locationOf(value), "value '" + nameOf(value) + "' has type " + type.str() +
+                                                ": programs hold no values of opaque types");
+      return std::nullopt;
+    }
     std::optional<uint64_t> bytes = bytesOf(type);
     if (!bytes) {
       diagnostics_.error(locationOf(value), "value '" + nameOf(value) + "' has type " + type.str() +
@@ -307,7 +314,7 @@ private:
     llvm::Expected<KernelRef> kernel =
         executor->compile(trace_, op.id(), context_.devices[step.device]);
     if (!kernel) {
-      error(op, llvm::toString(kernel.takeError()));
+      error(op, messageOf(kernel.takeError()));
       return;
     }
     step.kernel = std::move(*kernel);
@@ -335,8 +342,6 @@ private:
       place = viewPlace(op, i, op.operand(viewed.front()));
     else if (trace_.type(result).asScalar())
       place.scalar = schedule_.numScalars++;
-    else if (trace_.type(result).asOpaque())
-      error(op, "the runtime holds no values of type " + trace_.type(result).str());
     else if (std::optional<uint32_t> storage = addStorage(result, Space::Arena))
       place.storage = *storage;
     return place;
@@ -452,10 +457,6 @@ private:
       info = {trace_.name(value).str(), {}, trace_.type(value), trace_.tags(value), false};
       plan = planOf(value);
       outlive(plan.place, Space::Results);
-      if (info.type.asOpaque()) {
-        diagnostics_.error(locationOf(value), "the result '" + nameOf(value) + "' has type " +
-                                                  info.type.str() + ", which programs do not give");
-      }
     }
     schedule_.results.push_back(std::move(info));
     schedule_.resultPlans.push_back(std::move(plan));
@@ -617,6 +618,22 @@ void rondo::findDeadStorages(Schedule &schedule) {
     if (!storage.isCallers() && storage.bytes != 0 && storage.end < schedule.steps.size())
       schedule.deadAfter[storage.end].push_back(i);
   }
+}
+
+std::string rondo::messageOf(llvm::Error error) {
+  std::string text;
+  auto isPlain = [](llvm::ArrayRef<Diagnostic> diagnostics) {
+    return diagnostics.size() == 1 && !diagnostics.front().location.isKnown() &&
+           diagnostics.front().notes.empty();
+  };
+  llvm::handleAllErrors(
+      std::move(error),
+      [&](const DiagnosticError &error) {
+        text +=
+            isPlain(error.diagnostics()) ? error.diagnostics().front().message : error.message();
+      },
+      [&](const llvm::ErrorInfoBase &other) { text += other.message(); });
+  return text;
 }
 
 llvm::Expected<Schedule> rondo::lower(const TracePair &pair, Side side,

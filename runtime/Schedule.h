@@ -147,5 +147,7 @@ llvm::Expected<Schedule> lower(const TracePair &pair, Side side, const LoweringC
 llvm::SmallVector<unsigned, 2> scalarsTaken(const Schedule &schedule, uint32_t begin, uint32_t end);
 /// Fills in `deadAfter`.
 void findDeadStorages(Schedule &schedule);
+/// The text of an error that becomes part of another: of one diagnostic without its severity.
+std::string messageOf(llvm::Error error);
 
 } // namespace rondo
