@@ -291,13 +291,18 @@ private:
       region.cache->countRecapture();
       entry = nullptr;
       if (!build(region, key, entry))
-        return runEagerly(region);
+        return runWithoutGraph(region);
     }
     if (entry) {
       region.cache->countReplay(entry->copiedBytes);
       return entry->launch(stream_, schedule_, bases_);
     }
-    if (!build(region, key, entry) && program_.options_.onCaptureFailure == CaptureFailure::Error)
+    return build(region, key, entry) ? runEagerly(region) : runWithoutGraph(region);
+  }
+
+  /// After a failed capture.
+  llvm::Error runWithoutGraph(const RegionPlan &region) {
+    if (program_.options_.onCaptureFailure == CaptureFailure::Error)
       return makeDeviceError(DeviceErrorKind::NotCapturable, failure_);
     return runEagerly(region);
   }
@@ -326,8 +331,9 @@ private:
     return entry;
   }
 
-  /// Builds and caches the graph of `region`. False if that failed, which is remarked upon, and the
-  /// region changed for later calls unless another thread was to blame.
+  /// Builds and caches the graph of `region`. False if that failed. Unless that is an error of the
+  /// call, or another thread was to blame, it is remarked upon and the region changed for later
+  /// calls.
   bool build(const RegionPlan &region, const GraphKey &key, GraphEntryRef &entry) {
     auto begin = std::chrono::steady_clock::now();
     for (unsigned attempt = 0;; ++attempt) {
@@ -349,7 +355,8 @@ private:
       bool isPassing = kind == DeviceErrorKind::CaptureInvalidated;
       if (isPassing && attempt == 0)
         continue;
-      if (!isPassing)
+      isPassing = isPassing && program_.isStillPassing(variant_, region.uid);
+      if (!isPassing && program_.options_.onCaptureFailure != CaptureFailure::Error)
         program_.replaceRegion(variant_, side_, region.uid, failure.step, failure_);
       return false;
     }
@@ -486,6 +493,12 @@ llvm::Error ProgramImpl::backward(Stream &stream, SavedState &saved, llvm::Array
   if (error)
     results.clear();
   return error;
+}
+
+bool ProgramImpl::isStillPassing(const Variant &variant, uint32_t region) {
+  constexpr unsigned mostCalls = 4;
+  std::lock_guard<std::mutex> lock(mutex_);
+  return ++passingFailures_[{variant.uid, region}] < mostCalls;
 }
 
 void ProgramImpl::replaceRegion(Variant &variant, Side side, uint32_t uid,

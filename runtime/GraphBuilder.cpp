@@ -140,12 +140,15 @@ public:
             stream_->beginCaptureToGraph(graph_, frontier, CaptureMode::ThreadLocal))
       return error;
     llvm::Error error = submit(*stream_);
+    bool wasValid = stream_->captureStatus() == CaptureStatus::Active;
     llvm::SmallVector<GraphNodeId, 4> last;
     llvm::Error endError = stream_->endCaptureToGraph(last);
     if (error) { // the first is the one that matters
       llvm::consumeError(std::move(endError));
       return error;
     }
+    if (endError && wasValid) // what it submitted is to blame, not another thread
+      return makeDeviceError(DeviceErrorKind::NotCapturable, llvm::toString(std::move(endError)));
     if (endError)
       return endError;
     frontier.assign(last.begin(), last.end());
@@ -284,6 +287,11 @@ private:
 
   llvm::Error addStep(GraphSink &sink, uint32_t index) {
     const Step &step = schedule_.steps[index];
+    if (llvm::any_of(step.results, [](const Place &place) { return place.isScalar(); })) {
+      failure_.step = index;
+      return makeDeviceError(DeviceErrorKind::NotCapturable,
+                             "it makes a host scalar, which a graph would freeze");
+    }
     llvm::SmallVector<Bytes, 8> bytes;
     for (const Access &access : step.accesses)
       bytes.push_back(bytesAt(stagedAddress(access.storage) + access.begin,

@@ -122,6 +122,9 @@ private:
   llvm::Expected<Variant *> variantOf(const SavedState &saved) const;
   llvm::Error call(Variant &variant, Side side, Stream &stream, llvm::ArrayRef<Value> inputs,
                    llvm::SmallVectorImpl<Value> &results, BlockRef &slab);
+  /// A capture of `region` was invalidated, and the one tried next, too. False when that has
+  /// happened to so many calls that the region itself must be to blame.
+  bool isStillPassing(const Variant &variant, uint32_t region);
   void replaceRegion(Variant &variant, Side side, uint32_t uid, std::optional<uint32_t> step,
                      const std::string &reason);
 
@@ -145,7 +148,8 @@ private:
   std::vector<std::shared_ptr<GraphCache>> caches_; ///< of all regions, without duplicates
   uint64_t nextBlock_ = 1;
   std::vector<std::string> remarks_;
-  llvm::DenseSet<std::pair<uint64_t, uint32_t>> remarked_; ///< (variant, region)
+  llvm::DenseSet<std::pair<uint64_t, uint32_t>> remarked_;                  ///< (variant, region)
+  llvm::DenseMap<std::pair<uint64_t, uint32_t>, unsigned> passingFailures_; ///< likewise: calls
 };
 
 } // namespace rondo
