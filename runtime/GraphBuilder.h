@@ -53,7 +53,9 @@ public:
   std::vector<Copy> copies;
   uint64_t copiedBytes = 0;
   std::vector<std::pair<GraphNodeId, std::string>> nodes; ///< first node of each step, and its op
-  std::unique_ptr<Graph> graph;                           ///< outlives the exec
+  /// Launches that its cache has not counted yet.
+  std::atomic<uint64_t> uses = 0;
+  std::unique_ptr<Graph> graph; ///< outlives the exec
   std::unique_ptr<GraphExec> exec;
 
   /// The static input that is elsewhere than at capture, or null.

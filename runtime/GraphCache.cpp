@@ -2,6 +2,8 @@
 
 #include "rondo/runtime/GraphCache.h"
 
+#include "GraphBuilder.h"
+
 #include "llvm/ADT/Hashing.h"
 
 using namespace rondo;
@@ -60,9 +62,7 @@ GraphEntryRef GraphCache::lookup(const GraphKey &key) {
   auto found = entries_.find(key);
   if (found == entries_.end())
     return nullptr;
-  Held &held = found->second;
-  held.value = age_ + held.cost * double(++held.uses);
-  return held.entry;
+  return found->second.entry;
 }
 
 void GraphCache::insert(const GraphKey &key, GraphEntryRef entry, double cost) {
@@ -71,17 +71,25 @@ void GraphCache::insert(const GraphKey &key, GraphEntryRef entry, double cost) {
   Held &held = entries_[key];
   if (held.entry)
     dropped.push_back(std::move(held.entry));
-  held = {std::move(entry), cost, 1, age_ + cost};
+  held = {std::move(entry), cost, 1, 0};
   captures_.fetch_add(1);
   while (entries_.size() > maxEntries_)
     evictOne(key, dropped);
+  held.value = age_ + cost;
 }
 
 void GraphCache::evictOne(const GraphKey &keep, std::vector<GraphEntryRef> &dropped) {
   auto least = entries_.end();
-  for (auto i = entries_.begin(); i != entries_.end(); ++i)
-    if (!(i->first == keep) && (least == entries_.end() || i->second.value < least->second.value))
+  for (auto i = entries_.begin(); i != entries_.end(); ++i) {
+    Held &held = i->second;
+    // Lanes launch what they used last without a look-up: the entry itself knows.
+    if (uint64_t uses = held.entry->uses.exchange(0, std::memory_order_relaxed)) {
+      held.uses += uses;
+      held.value = age_ + held.cost * double(held.uses);
+    }
+    if (!(i->first == keep) && (least == entries_.end() || held.value < least->second.value))
       least = i;
+  }
   if (least == entries_.end())
     return;
   age_ = least->second.value;

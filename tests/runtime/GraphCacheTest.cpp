@@ -1,0 +1,383 @@
+//===- GraphCacheTest.cpp - What is kept, and for how long ----------------===//
+
+#include "ProgramTesting.h"
+
+#include "GraphBuilder.h"
+
+using namespace rondo;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+namespace {
+
+GraphKey keyOf(uint64_t program, uint32_t region = 0) {
+  GraphKey key;
+  key.program = program;
+  key.region = region;
+  return key;
+}
+GraphEntryRef newEntry() {
+  return std::make_shared<GraphEntry>();
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The cache alone
+//===----------------------------------------------------------------------===//
+
+// A domain has one cache per device, made on first use; other domains have others.
+TEST(GraphCacheTest, OnePerDomainAndDevice) {
+  DeviceRef device = createHostDevice(), other = createHostDevice();
+  CaptureDomainRef domain = CaptureDomain::create("a"), stranger = CaptureDomain::create("b");
+  EXPECT_EQ(GraphCache::find(*domain, *device), nullptr);
+  std::shared_ptr<GraphCache> cache = GraphCache::of(*domain, *device);
+  EXPECT_EQ(GraphCache::of(*domain, *device), cache);
+  EXPECT_EQ(GraphCache::find(*domain, *device), cache);
+  EXPECT_EQ(GraphCache::find(*domain, *other), nullptr);
+  EXPECT_NE(GraphCache::of(*domain, *other), cache);
+  EXPECT_EQ(GraphCache::find(*stranger, *device), nullptr);
+}
+
+// Every member of the key counts.
+TEST(GraphCacheTest, Keys) {
+  GraphCache cache;
+  GraphKey key = keyOf(1);
+  key.scalars = {7};
+  GraphEntryRef entry = newEntry();
+  cache.insert(key, entry, 1);
+  EXPECT_EQ(cache.lookup(key), entry);
+  auto misses = [&](auto change) {
+    GraphKey other = key;
+    change(other);
+    return cache.lookup(other) == nullptr;
+  };
+  EXPECT_TRUE(misses([](GraphKey &k) { k.program = 2; }));
+  EXPECT_TRUE(misses([](GraphKey &k) { k.region = 1; }));
+  EXPECT_TRUE(misses([](GraphKey &k) { k.lane = 1; }));
+  EXPECT_TRUE(misses([](GraphKey &k) { k.slab = 1; }));
+  EXPECT_TRUE(misses([](GraphKey &k) { k.results = 1; }));
+  EXPECT_TRUE(misses([](GraphKey &k) { k.forwardResults = 1; }));
+  EXPECT_TRUE(misses([](GraphKey &k) { k.scalars = {8}; }));
+  EXPECT_TRUE(misses([](GraphKey &k) { k.scalars = {7, 7}; }));
+  EXPECT_FALSE(misses([](GraphKey &) {}));
+}
+
+// Beyond the bound the entry goes that costs least for how often it was used; never the one that
+// just came, and never the last one.
+TEST(GraphCacheTest, EvictionOrder) {
+  GraphCache cache;
+  cache.setMaxEntries(3);
+  GraphEntryRef hot = newEntry();
+  cache.insert(keyOf(1), hot, 1.0); // cheap, used often
+  cache.insert(keyOf(2), newEntry(), 3.0);
+  cache.insert(keyOf(3), newEntry(), 2.0); // goes first
+  hot->uses = 9;
+  cache.insert(keyOf(4), newEntry(), 0.5);
+  EXPECT_TRUE(cache.lookup(keyOf(1)));
+  EXPECT_TRUE(cache.lookup(keyOf(2)));
+  EXPECT_FALSE(cache.lookup(keyOf(3)));
+  EXPECT_TRUE(cache.lookup(keyOf(4)));
+  EXPECT_EQ(cache.counters().evictions, 1u);
+
+  cache.setMaxEntries(0); // means 1
+  EXPECT_EQ(cache.counters().entries, 1u);
+  EXPECT_TRUE(cache.lookup(keyOf(1)));
+  cache.insert(keyOf(5), newEntry(), 1e-9);
+  EXPECT_TRUE(cache.lookup(keyOf(5)));
+  EXPECT_FALSE(cache.lookup(keyOf(1)));
+  EXPECT_EQ(cache.counters().evictions, 4u);
+}
+
+// What was worth much long ago does not stay for ever.
+TEST(GraphCacheTest, Ages) {
+  GraphCache cache;
+  cache.setMaxEntries(2);
+  cache.insert(keyOf(1000), newEntry(), 10.0);
+  unsigned inserted = 0;
+  while (cache.lookup(keyOf(1000)) && inserted < 100)
+    cache.insert(keyOf(inserted++), newEntry(), 1.0);
+  EXPECT_GT(inserted, 5u);
+  EXPECT_LT(inserted, 20u);
+}
+
+// An entry for a key that has one takes its place, which is no eviction.
+TEST(GraphCacheTest, Replaces) {
+  GraphCache cache;
+  cache.insert(keyOf(1), newEntry(), 1);
+  GraphEntryRef second = newEntry();
+  cache.insert(keyOf(1), second, 1);
+  EXPECT_EQ(cache.lookup(keyOf(1)), second);
+  CacheCounters counters = cache.counters();
+  EXPECT_EQ(counters.entries, 1u);
+  EXPECT_EQ(counters.captures, 2u);
+  EXPECT_EQ(counters.evictions, 0u);
+}
+
+// Entries that match are dropped; reset drops all and forgets all; who uses an entry keeps it.
+TEST(GraphCacheTest, EraseAndReset) {
+  GraphCache cache;
+  std::weak_ptr<GraphEntry> watched;
+  {
+    GraphEntryRef used = newEntry();
+    watched = used;
+    cache.insert(keyOf(1), used, 1);
+    cache.insert(keyOf(2), newEntry(), 1);
+    cache.insert(keyOf(2, 1), newEntry(), 1);
+    cache.eraseIf([](const GraphKey &key) { return key.program == 2; });
+    EXPECT_EQ(cache.counters().entries, 1u);
+    cache.countReplay(100);
+    cache.countReplay(11);
+    cache.countEagerRun();
+    cache.countFailure();
+    cache.countRecapture();
+    CacheCounters counters = cache.counters();
+    EXPECT_EQ(counters.captures, 3u);
+    EXPECT_EQ(counters.replays, 2u);
+    EXPECT_EQ(counters.copiedBytes, 111u);
+    EXPECT_EQ(counters.eagerRuns + counters.failures + counters.recaptures, 3u);
+    cache.reset();
+    counters = cache.counters();
+    EXPECT_EQ(counters.entries + counters.captures + counters.replays + counters.copiedBytes +
+                  counters.eagerRuns + counters.failures + counters.recaptures,
+              0u);
+    EXPECT_FALSE(watched.expired());
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class CachedProgramTest : public ProgramFixture {
+protected:
+  /// Compiles, and finds the cache of the program's regions.
+  std::unique_ptr<Program> cached(llvm::StringRef text) {
+    Pipeline usual = pipelineOf(regionPipeline.str(), host);
+    ProgramOptions options;
+    options.checkGraphs = true;
+    llvm::Expected<Program> program = compile(
+        parse(text), device, &host,
+        [&](TracePair pair, const SymbolBindings &b) {
+          llvm::Expected<TracePair> result = usual(std::move(pair), b);
+          if (result)
+            forEachOp(result->forward(), [&](const Op &op) {
+              if (op.domain())
+                domain = CaptureDomainRef(op.domain());
+            });
+          return result;
+        },
+        options);
+    if (!program) {
+      ADD_FAILURE() << llvm::toString(program.takeError());
+      return nullptr;
+    }
+    cache = GraphCache::find(*domain, *device);
+    return std::make_unique<Program>(std::move(*program));
+  }
+
+  CaptureDomainRef domain;
+  std::shared_ptr<GraphCache> cache;
+};
+
+constexpr llvm::StringLiteral twoRegions = R"(
+trace @t(%x: f32[2], %lr: f64) {
+  %a: f32[2] = neg(%x)
+  %b: f32[2] = add(%a, %a)
+  %s: f32[] = sum(%b)
+  %i: f64 = item(%s)
+  %c: f32[2] = mul(%b, %lr)
+  %d: f32[2] = neg(%c)
+  return(%d, %i)
+})";
+
+} // namespace
+
+// Counters say what happened: the first call of each region runs it, later ones replay.
+TEST_F(CachedProgramTest, Counters) {
+  auto program = cached(twoRegions);
+  ASSERT_TRUE(program);
+  ASSERT_TRUE(cache);
+  for (unsigned i = 0; i < 5; ++i)
+    forward(*program, {floats({1, 2}), Value(0.5)});
+  CacheCounters counters = program->counters();
+  EXPECT_EQ(counters.entries, 2u);
+  EXPECT_EQ(counters.captures, 2u);
+  EXPECT_EQ(counters.eagerRuns, 2u);
+  EXPECT_EQ(counters.replays, 8u);
+  EXPECT_EQ(counters.copiedBytes, 4 * 8u);
+  cache->reset();
+  for (unsigned i = 0; i < 2; ++i)
+    forward(*program, {floats({1, 2}), Value(0.5)});
+  EXPECT_EQ(program->counters().captures, 2u);
+  EXPECT_EQ(program->counters().replays, 2u);
+}
+
+// A host scalar that changes on every call is never frozen: each value has a graph of its own,
+// results are right, the number of graphs is bounded, and a region that is replayed all the time is
+// not the one to go.
+TEST_F(CachedProgramTest, HostScalars) {
+  auto program = cached(twoRegions);
+  ASSERT_TRUE(program);
+  cache->setMaxEntries(4);
+  for (unsigned i = 1; i <= 100; ++i) {
+    double rate = 1.0 / i;
+    auto results = forward(*program, {floats({1, 2}), Value(rate)});
+    ASSERT_THAT(results, SizeIs(2));
+    EXPECT_THAT(valuesOf(results[0]), ElementsAre(testing::DoubleNear(2 * rate, 1e-6),
+                                                  testing::DoubleNear(4 * rate, 1e-6)));
+    EXPECT_EQ(*results[1].asFloat(), -6);
+    EXPECT_LE(program->counters().entries, 4u);
+  }
+  CacheCounters counters = program->counters();
+  EXPECT_GE(counters.evictions, 97u);
+  EXPECT_GE(counters.eagerRuns, 101u);
+  EXPECT_LE(counters.eagerRuns, 110u);
+  // An evicted value is captured again, with right results.
+  auto results = forward(*program, {floats({1, 2}), Value(0.5)});
+  EXPECT_THAT(valuesOf(results[0]), ElementsAre(1, 2));
+  results = forward(*program, {floats({3, 0}), Value(0.5)});
+  EXPECT_THAT(valuesOf(results[0]), ElementsAre(3, 0));
+}
+
+// An optimiser step takes its learning rate on every call.
+TEST_F(CachedProgramTest, LearningRate) {
+  auto program = cached(R"(
+trace @t(%p: f32[2] parameter, %g: f32[2], %lr: f64) {
+  %h: f32[2] = mul(%g, %lr)
+  %new: f32[2] = sgd_(%p, %g, none, %lr)
+  return(%h)
+})");
+  ASSERT_TRUE(program);
+  cache->setMaxEntries(2);
+  Tensor p = floats({0, 0});
+  double expected = 0;
+  for (unsigned i = 0; i < 40; ++i) {
+    double rate = i % 3 ? 0.25 * (i % 7) : 0.5; // some again, some new
+    auto results = forward(*program, {p, floats({1, 2}), Value(rate)});
+    expected -= rate;
+    EXPECT_EQ(valuesOf(p)[0], expected);
+    EXPECT_EQ(valuesOf(p)[1], 2 * expected);
+    EXPECT_EQ(valuesOf(results[0])[0], rate);
+    EXPECT_LE(program->counters().entries, 2u);
+  }
+  EXPECT_GT(program->counters().replays, 0u);
+}
+
+//===----------------------------------------------------------------------===//
+// Out of memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+constexpr llvm::StringLiteral memoryHungry = R"(
+pair @p {
+  forward @fw(%x: f32[1024]) {
+    %h: f32[1024] = exp(%x)
+    %y: f32[1024] = neg(%h)
+    return(%y, %h saved #0)
+  }
+  backward @bw(%g: f32[1024], %h: f32[1024] saved #0) {
+    %d: f32[1024] = mul(%g, %h)
+    return(%d)
+  }
+})";
+
+class OutOfMemoryTest : public ProgramFixture {
+protected:
+  /// A device with so much memory, 0 for no limit, and a program on it.
+  void begin(uint64_t limit) {
+    program = nullptr;
+    held.clear();
+    device = createHostDevice({.memoryLimit = limit});
+    stream = cantFail(device->createStream());
+    program = compiled(memoryHungry);
+    x = floats(std::vector<float>(1024, 0));
+  }
+  llvm::Error call(Stream &on, SavedState *saved = nullptr) {
+    llvm::SmallVector<Value> results(1);
+    llvm::Error error = program->forward(on, {x}, results, saved);
+    EXPECT_EQ(results.size(), error ? 0u : 1u);
+    for (const Value &value : results)
+      EXPECT_EQ(valuesOf(value)[1023], -1);
+    held.append(results.begin(), results.end());
+    return error;
+  }
+  /// Leaves sets of results and slabs that nobody uses, and holds one result.
+  void use() {
+    SavedState first, second;
+    for (SavedState *saved : {&first, &second, static_cast<SavedState *>(nullptr)})
+      cantFail(call(*stream, saved));
+    held.erase(held.begin(), held.begin() + 2);
+  }
+
+  std::unique_ptr<Program> program;
+  Tensor x;
+  llvm::SmallVector<Value> held;
+};
+
+} // namespace
+
+// Where memory is out, what is idle is given back and the call tried again.
+TEST_F(OutOfMemoryTest, TrimsAndRetries) {
+  begin(0);
+  use();
+  uint64_t limit = device->memoryUse().bytes;
+  begin(limit);
+  use();
+  ASSERT_EQ(device->memoryUse().bytes, limit);
+  // Another stream takes no set of results that is this one's.
+  std::unique_ptr<Stream> other = cantFail(device->createStream());
+  EXPECT_EQ(llvm::toString(call(*other)), "");
+  EXPECT_LT(device->memoryUse().bytes, limit);
+  EXPECT_EQ(valuesOf(held[0])[0], -1) << "what is held stays";
+  EXPECT_EQ(llvm::toString(call(*stream)), "");
+  EXPECT_EQ(llvm::toString(call(*stream)), "");
+}
+
+// Where nothing is idle, the error says how many bytes were wanted, results are empty, and once
+// memory is given back the next call works.
+TEST_F(OutOfMemoryTest, SaysWhatItNeeds) {
+  begin(0);
+  use();
+  begin(device->memoryUse().bytes);
+  llvm::Error error = llvm::Error::success();
+  SavedState states[8];
+  unsigned calls = 0;
+  while (!error && calls < 8) {
+    error = call(*stream, &states[calls]);
+    ++calls;
+  }
+  EXPECT_EQ(deviceErrorKind(error), DeviceErrorKind::OutOfMemory);
+  EXPECT_FALSE(states[calls - 1].isValid());
+  EXPECT_THAT(llvm::toString(std::move(error)),
+              AllOf(HasSubstr("out of memory"), HasSubstr("4096 bytes"), HasSubstr("limit")));
+  for (const Value &value : held)
+    EXPECT_EQ(valuesOf(value)[5], -1);
+  held.clear();
+  for (SavedState &state : states)
+    state = SavedState();
+  for (unsigned i = 0; i < 3; ++i)
+    EXPECT_EQ(llvm::toString(call(*stream)), "");
+  EXPECT_GT(program->counters().captures, 0u);
+}
+
+// A program that finds no room for its first call works when there is room.
+TEST_F(OutOfMemoryTest, FirstCall) {
+  begin(20000);
+  llvm::Expected<StorageRef> filler = Storage::allocate(device, 20000 - 4096 - 4096 - 100);
+  ASSERT_TRUE(bool(filler)) << llvm::toString(filler.takeError());
+  uint64_t before = device->memoryUse().bytes;
+  llvm::Error error = call(*stream);
+  EXPECT_EQ(deviceErrorKind(error), DeviceErrorKind::OutOfMemory);
+  llvm::consumeError(std::move(error));
+  program->trim();
+  EXPECT_EQ(device->memoryUse().bytes, before);
+  *filler = nullptr;
+  EXPECT_EQ(llvm::toString(call(*stream)), "");
+}
