@@ -22,11 +22,15 @@ void HazardTracker::split(uint64_t at) {
 
 void HazardTracker::depend(uint64_t begin, uint64_t end, bool isWrite,
                            llvm::SmallVectorImpl<uint32_t> &dependencies) {
+  if (begin >= end)
+    return;
   for (auto range = firstBehind(begin); range != ranges_.end() && range->first < end; ++range) {
-    if (range->second.writer != ~0u)
-      dependencies.push_back(range->second.writer);
-    if (isWrite)
-      dependencies.append(range->second.readers.begin(), range->second.readers.end());
+    const Range &last = range->second;
+    bool followsReaders = isWrite && !last.readers.empty(); // which wait for the writer
+    if (last.writer != ~0u && !followsReaders)
+      dependencies.push_back(last.writer);
+    if (followsReaders)
+      dependencies.append(last.readers.begin(), last.readers.end());
   }
 }
 

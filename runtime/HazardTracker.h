@@ -14,7 +14,8 @@ namespace rondo {
 /// An access costs the logarithm of the number of byte ranges, amortised.
 class HazardTracker {
 public:
-  /// Adds to `dependencies` the steps that a step which touches bytes [begin, end) has to wait for.
+  /// Adds to `dependencies` the steps that a step which touches bytes [begin, end) has to wait for,
+  /// but for those that one of them waits for because of the same bytes.
   /// May add one several times.
   void depend(uint64_t begin, uint64_t end, bool isWrite,
               llvm::SmallVectorImpl<uint32_t> &dependencies);

@@ -390,7 +390,13 @@ private:
                     schedule_.storages[place.storage].name + "'");
       return;
     }
-    step.accesses.push_back({uint32_t(place.storage), begin, end, isWrite});
+    step.accesses.push_back({uint32_t(place.storage), begin, end, isWrite, isDense(value)});
+  }
+
+  /// True if a value, whose sizes are known, has no bytes between its elements.
+  bool isDense(ValueId value) const {
+    const TensorType *type = trace_.type(value).asTensor();
+    return !type || int64_t(*bytesOf(*type)) == type->numBytes().value();
   }
 
   void addResources(const Op &op, const Effects &effects, Step &step) {
@@ -545,7 +551,8 @@ private:
     }
     auto [found, isNew] = copied.try_emplace(access.storage, region.copied.size());
     if (isNew) {
-      bool isOverwritten = access.isWrite && access.begin == 0 && access.end == storage.bytes &&
+      bool isOverwritten = access.isWrite && access.isDense && access.begin == 0 &&
+                           access.end == storage.bytes &&
                            llvm::none_of(step.accesses, [&](const Access &other) {
                              return other.storage == access.storage && !other.isWrite;
                            });

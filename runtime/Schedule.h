@@ -54,6 +54,7 @@ struct Access {
   uint32_t storage;
   uint64_t begin, end; ///< within the storage
   bool isWrite;
+  bool isDense = false; ///< all of them: the value has no gaps
 };
 
 struct Step {

@@ -1,0 +1,320 @@
+//===- GraphBuilderTest.cpp - Nodes and edges of small regions ------------===//
+
+#include "ScheduleTesting.h"
+
+#include "GraphBuilder.h"
+#include "MemoryPlan.h"
+
+using namespace rondo;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+namespace {
+
+class GraphBuilderTest : public ScheduleFixture {
+protected:
+  /// Plans the only region of `text` and builds its graph over memory of the test.
+  void build(llvm::StringRef text) { build(lowered(text)); }
+  void build(Schedule lowered, llvm::function_ref<void(Schedule &)> change = nullptr) {
+    entry = nullptr;
+    schedule = std::move(lowered);
+    ASSERT_THAT(schedule.regions, SizeIs(1));
+    planMemory(schedule, 1);
+    if (change)
+      change(schedule);
+    region = schedule.regions[0];
+    auto allocate = [&](uint64_t bytes) {
+      memory.push_back(cantFail(Storage::allocate(device, bytes + 1)));
+      return memory.back()->data();
+    };
+    bases = Bases();
+    arguments.clear();
+    for (const Place &place : schedule.inputPlaces)
+      arguments.push_back(place.isTensor() ? allocate(schedule.storages[place.storage].bytes)
+                                           : nullptr);
+    bases.arguments = arguments;
+    bases.arena.push_back(allocate(schedule.arenaBytes[0]));
+    bases.slab.push_back(allocate(schedule.slabBytes[0]));
+    bases.results.push_back(allocate(schedule.resultBytes[0]));
+    bases.forwardResults.push_back(nullptr);
+    std::vector<Slot> scalars(schedule.numScalars);
+    llvm::Expected<GraphEntryRef> made =
+        buildGraph(device, schedule, region, bases, scalars, true, failure);
+    ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
+    entry = std::move(*made);
+  }
+
+  size_t numNodes() const { return entry ? entry->graph->numNodes() : 0; }
+  std::vector<GraphNodeKind> kinds() const {
+    std::vector<GraphNodeKind> kinds;
+    for (uint32_t i = 0; i < numNodes(); ++i)
+      kinds.push_back(entry->graph->kind(GraphNodeId(i)));
+    return kinds;
+  }
+  /// `1<0` for: node 1 waits for node 0.
+  std::vector<std::string> edges() const {
+    std::vector<std::string> edges;
+    for (uint32_t i = 0; i < numNodes(); ++i)
+      for (GraphNodeId dependency : entry->graph->dependencies(GraphNodeId(i)))
+        edges.push_back(std::to_string(i) + "<" + std::to_string(dependency.index()));
+    return edges;
+  }
+
+  static constexpr GraphNodeKind kernel = GraphNodeKind::Kernel, copy = GraphNodeKind::Copy;
+  Schedule schedule;
+  RegionPlan region;
+  std::vector<StorageRef> memory;
+  std::vector<std::byte *> arguments;
+  Bases bases;
+  BuildFailure failure;
+  GraphEntryRef entry;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Edges
+//===----------------------------------------------------------------------===//
+
+// Ops that share no data are not ordered; one that uses both waits for both.
+TEST_F(GraphBuilderTest, IndependentOps) {
+  build(R"(trace @t(%w: f32[4] parameter) {
+  %a: f32[4] = neg(%w)
+  %b: f32[4] = exp(%w)
+  %c: f32[4] = add(%a, %b)
+  return(%a, %b, %c)
+})");
+  EXPECT_THAT(kinds(), ElementsAre(kernel, kernel, kernel));
+  EXPECT_THAT(edges(), ElementsAre("2<0", "2<1"));
+}
+
+// A value that takes the bytes of a dead one waits for who read that, and for nobody else.
+TEST_F(GraphBuilderTest, WriteAfterReadInSharedMemory) {
+  constexpr llvm::StringLiteral text = R"(trace @t(%w: f32[4] parameter) {
+  %a: f32[4] = neg(%w)
+  %b: f32[] = sum(%a)
+  %c: f32[4] = exp(%w)
+  %d: f32[] = sum(%c)
+  return(%b, %d)
+})";
+  auto moveC = [&](bool isShared) {
+    return [isShared](Schedule &schedule) {
+      PlannedStorage *a = nullptr, *c = nullptr;
+      for (PlannedStorage &storage : schedule.storages) {
+        if (storage.name == "%a")
+          a = &storage;
+        if (storage.name == "%c")
+          c = &storage;
+      }
+      schedule.arenaBytes[0] = 64;
+      a->space = c->space = Space::Arena;
+      a->offset = 0;
+      c->offset = isShared ? 0 : 32;
+    };
+  };
+  build(lowered(text), moveC(true));
+  EXPECT_THAT(edges(), ElementsAre("1<0", "2<1", "3<2"));
+  build(lowered(text), moveC(false));
+  EXPECT_THAT(edges(), ElementsAre("1<0", "3<2"));
+}
+
+// In-place ops on a static input keep program order: reads wait for writes, writes for reads.
+TEST_F(GraphBuilderTest, InPlace) {
+  build(R"(trace @t(%b: f32[4] buffer, %w: f32[4] parameter) {
+  %a: f32[4] = neg(%b)
+  %c: f32[4] = add_(%b, %w)
+  %d: f32[4] = exp(%c)
+  %e: f32[4] = zero_(%c)
+  return(%a, %d)
+})");
+  EXPECT_THAT(kinds(), ElementsAre(kernel, kernel, kernel, kernel));
+  EXPECT_THAT(edges(), ElementsAre("1<0", "2<1", "3<2"));
+  EXPECT_THAT(entry->statics, SizeIs(2));
+  EXPECT_THAT(entry->copies, IsEmpty());
+}
+
+// A write to one half of a storage waits for who read a byte of it, not for who read the other.
+TEST_F(GraphBuilderTest, PartsOfAStorage) {
+  build(R"(trace @t(%b: f32[8] buffer) {
+  %right: f32[4] = slice(%b) {dim = 0, start = 4}
+  %most: f32[5] = slice(%b) {dim = 0, start = 3}
+  %left: f32[4] = slice(%b) {dim = 0, end = 4}
+  %c: f32[4] = exp(%right)
+  %d: f32[5] = exp(%most)
+  %a: f32[4] = zero_(%left)
+  return(%c, %d)
+})");
+  EXPECT_THAT(edges(), ElementsAre("2<1"));
+}
+
+// Ops that advance one generator keep their order; the draws in between are free.
+TEST_F(GraphBuilderTest, Generators) {
+  Schedule schedule = lowered(R"(trace @t(%w: f32[4] parameter) {
+  %r: rng = generator_read()
+  %d: f32[4], %m: bool[4] = dropout(%w, %r) {offset = 0, p = 0.5}
+  %e: f32[4], %n: bool[4] = dropout(%w, %r) {offset = 4, p = 0.5}
+  generator_advance() {count = 8}
+  return(%d, %m, %e, %n)
+})");
+  RNGState state;
+  std::vector<RNGState *> generators = {&state};
+  bases.generators = generators;
+  // `build` takes bases anew, so the region is built by hand here.
+  planMemory(schedule, 1);
+  std::vector<std::byte> bytes(4096);
+  auto *base =
+      reinterpret_cast<std::byte *>((reinterpret_cast<uintptr_t>(bytes.data()) + 255) / 256 * 256);
+  std::vector<std::byte *> inputs = {base};
+  bases.arguments = inputs;
+  bases.arena.push_back(base + 256);
+  bases.results.push_back(base + 1024);
+  bases.slab.push_back(nullptr);
+  bases.forwardResults.push_back(nullptr);
+  entry = cantFail(buildGraph(device, schedule, schedule.regions[0], bases, {}, true, failure));
+  EXPECT_THAT(edges(), ElementsAre("1<0", "2<0", "3<0"));
+  EXPECT_EQ(state.offset, 0u) << "building executes nothing";
+  cantFail(entry->launch(*stream, schedule, bases));
+  EXPECT_EQ(state.offset, 8u);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+// An input that may be anywhere is copied in before its first reader and, if it is written, out
+// after its last writer; each launch patches the copies.
+TEST_F(GraphBuilderTest, CopiesInAndOut) {
+  build(R"(trace @t(%x: f32[4], %y: f32[4]) {
+  %a: f32[4] = add_(%x, %y)
+  %b: f32[4] = exp(%a)
+  return(%b)
+})");
+  EXPECT_THAT(kinds(), ElementsAre(copy, copy, kernel, kernel, copy));
+  EXPECT_THAT(edges(), ElementsAre("2<0", "2<1", "3<2", "4<2"));
+  EXPECT_EQ(entry->copiedBytes, 48u);
+  for (float value : {1.0f, 2.0f}) { // in other memory each time
+    Tensor x = floats({value, value, value, value}), y = floats({1, 2, 3, 4});
+    arguments = {x.data(), y.data()};
+    bases.arguments = arguments;
+    cantFail(entry->launch(*stream, schedule, bases));
+    EXPECT_THAT(doublesOf(x), ElementsAre(value + 1, value + 2, value + 3, value + 4));
+    EXPECT_THAT(doublesOf(y), ElementsAre(1, 2, 3, 4));
+  }
+}
+
+// What is overwritten as a whole is copied out only; where the layout has gaps it is copied in,
+// too.
+TEST_F(GraphBuilderTest, Overwritten) {
+  build(R"(trace @t(%x: f32[4], %w: f32[4] parameter) {
+  %a: f32[4] = copy_(%x, %w)
+  return()
+})");
+  EXPECT_THAT(kinds(), ElementsAre(kernel, copy));
+  EXPECT_THAT(edges(), ElementsAre("1<0"));
+
+  build(R"(trace @t(%x: f32[2; 2]) {
+  %a: f32[2; 2] = zero_(%x)
+  return()
+})");
+  EXPECT_THAT(kinds(), ElementsAre(copy, kernel, copy));
+  Tensor x = floats({1, 2, 3});
+  arguments = {x.data()};
+  bases.arguments = arguments;
+  cantFail(entry->launch(*stream, schedule, bases));
+  EXPECT_THAT(doublesOf(x), ElementsAre(0, 2, 0));
+}
+
+// A static input is found to have moved, a copied one may.
+TEST_F(GraphBuilderTest, FindsMovedStatics) {
+  build(R"(trace @t(%x: f32[4], %w: f32[4] parameter) {
+  %a: f32[4] = add(%x, %w)
+  %b: f32[4] = exp(%a)
+  return(%b)
+})");
+  EXPECT_EQ(entry->findMoved(schedule, bases), nullptr);
+  Tensor other = floats({1, 2, 3, 4});
+  arguments[0] = other.data();
+  bases.arguments = arguments;
+  EXPECT_EQ(entry->findMoved(schedule, bases), nullptr);
+  arguments[1] = other.data();
+  ASSERT_NE(entry->findMoved(schedule, bases), nullptr);
+  EXPECT_EQ(schedule.storages[entry->findMoved(schedule, bases)->storage].name, "%w");
+}
+
+//===----------------------------------------------------------------------===//
+// Ops of nodes
+//===----------------------------------------------------------------------===//
+
+// The entry knows the op of each node that an op made, with its module and source.
+TEST_F(GraphBuilderTest, OpsOfNodes) {
+  build(R"(trace @t(%x: f32[4]) {
+  %v: f32[2, 2] = reshape(%x) {shape = [2, 2]}
+  %a: f32[2, 2] = neg(%v) module "head" loc("m.py":7:1)
+  %b: f32[2, 2] = exp(%a)
+  return(%b)
+})");
+  EXPECT_THAT(kinds(), ElementsAre(copy, kernel, kernel));
+  ASSERT_THAT(entry->nodes, SizeIs(2));
+  EXPECT_EQ(entry->nodes[0].first, GraphNodeId(1));
+  EXPECT_EQ(entry->nodes[0].second, "'neg' op of module head at m.py:7:1");
+  EXPECT_EQ(entry->nodes[1].first, GraphNodeId(2));
+  EXPECT_THAT(entry->nodes[1].second, HasSubstr("'exp' op"));
+  EXPECT_THAT(entry->kernels, SizeIs(2));
+}
+
+// Regions of one op, without inputs, without results, and with tensors of no elements.
+TEST_F(GraphBuilderTest, Degenerate) {
+  build("trace @t(%w: f32[4] parameter) {\n  %a: f32[4] = neg(%w)\n  return(%a)\n}");
+  EXPECT_THAT(kinds(), ElementsAre(kernel));
+
+  build(R"(trace @t() {
+  %o: f32[5, 5] = full() {dtype = f32, shape = [5, 5], value = 1}
+  %m: f32[5, 5] = mul(%o) {scalar = 2}
+  return(%m)
+})");
+  EXPECT_THAT(kinds(), ElementsAre(kernel, kernel));
+  EXPECT_THAT(edges(), ElementsAre("1<0"));
+  EXPECT_THAT(region.copied, IsEmpty());
+
+  build("trace @t(%b: f32[4] buffer) {\n  %a: f32[4] = zero_(%b)\n  return()\n}");
+  EXPECT_THAT(kinds(), ElementsAre(kernel));
+
+  build(R"(trace @t(%x: f32[0, 4], %y: f32[0, 4]) {
+  %a: f32[0, 4] = add_(%x, %y)
+  %b: f32[0, 4] = exp(%a)
+  return(%b)
+})");
+  EXPECT_THAT(kinds(), ElementsAre(kernel, kernel));
+  EXPECT_THAT(edges(), IsEmpty()) << "no bytes are touched";
+  cantFail(entry->launch(*stream, schedule, bases));
+}
+
+// An op that makes a host scalar is refused: a graph would freeze it.
+TEST_F(GraphBuilderTest, HostScalar) {
+  Schedule bad = lowered(parse(R"(pair @p {
+  domain #0 "d"
+  forward @f(%x: f32[]) claimed regions {
+    %i: f64 = cuda_graph(%x) {region = 0} domain #0 {
+    ^(%a: f32[]):
+      %b: f32[] = neg(%a) claim("host")
+      %i: f64 = item(%b) claim("host")
+      return(%i)
+    }
+    return(%i)
+  }
+})"));
+  planMemory(bad, 1);
+  std::vector<std::byte> bytes(256);
+  std::vector<std::byte *> inputs = {bytes.data()};
+  bases.arguments = inputs;
+  for (auto *base : {&bases.arena, &bases.slab, &bases.results, &bases.forwardResults})
+    base->push_back(bytes.data() + 64);
+  llvm::Expected<GraphEntryRef> made =
+      buildGraph(device, bad, bad.regions[0], bases, {}, true, failure);
+  ASSERT_FALSE(bool(made));
+  EXPECT_THAT(llvm::toString(made.takeError()),
+              testing::AllOf(HasSubstr("'item' op"), HasSubstr("host scalar")));
+  EXPECT_EQ(failure.step, 1u);
+}

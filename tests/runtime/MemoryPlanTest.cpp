@@ -1,0 +1,246 @@
+//===- MemoryPlanTest.cpp - Offsets against brute force -------------------===//
+
+#include "MemoryPlan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace rondo;
+
+namespace {
+
+PlannedStorage storageOf(Space space, uint64_t bytes, uint32_t begin, uint32_t end,
+                         uint64_t alignment = 16) {
+  PlannedStorage storage;
+  storage.space = space;
+  storage.bytes = bytes;
+  storage.begin = begin;
+  storage.end = end;
+  storage.alignment = alignment;
+  return storage;
+}
+constexpr uint32_t forever = ~0u;
+
+Schedule scheduleOf(unsigned steps, std::vector<PlannedStorage> storages,
+                    Side side = Side::Forward) {
+  Schedule schedule;
+  schedule.side = side;
+  schedule.steps.resize(steps);
+  schedule.storages = std::move(storages);
+  return schedule;
+}
+
+/// Is it for planMemory to lay out?
+bool isPlanned(const Schedule &schedule, const PlannedStorage &before) {
+  return !before.isCallers() && before.space != Space::ForwardResults &&
+         !(schedule.side == Side::Backward && before.space == Space::Slab);
+}
+
+uint64_t blockBytes(const Schedule &schedule, const PlannedStorage &storage) {
+  switch (storage.space) {
+  case Space::Slab:
+    return schedule.slabBytes[storage.device];
+  case Space::Results:
+    return schedule.resultBytes[storage.device];
+  default:
+    return schedule.arenaBytes[storage.device];
+  }
+}
+
+uint64_t liveBytes(const Schedule &schedule, uint32_t step) {
+  uint64_t live = 0;
+  for (const PlannedStorage &storage : schedule.storages)
+    if (storage.device == 0 && storage.begin <= step && storage.end >= step)
+      live += storage.bytes;
+  return live;
+}
+
+/// Plans, and checks what must hold of any plan.
+void planAndCheck(Schedule &schedule, unsigned numDevices = 1) {
+  std::vector<PlannedStorage> before = schedule.storages;
+  planMemory(schedule, numDevices);
+  ASSERT_EQ(schedule.storages.size(), before.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    const PlannedStorage &a = schedule.storages[i];
+    SCOPED_TRACE("storage " + std::to_string(i));
+    if (!isPlanned(schedule, before[i])) {
+      EXPECT_EQ(a.space, before[i].space);
+      EXPECT_EQ(a.offset, before[i].offset);
+      continue;
+    }
+    if (before[i].space != Space::Arena) {
+      EXPECT_EQ(a.space, before[i].space) << "what outlives the call stays in its block";
+    }
+    EXPECT_EQ(a.offset % a.alignment, 0u);
+    EXPECT_LE(a.offset + a.bytes, blockBytes(schedule, a));
+    for (size_t k = 0; k < i; ++k) {
+      const PlannedStorage &b = schedule.storages[k];
+      bool sharesBytes = isPlanned(schedule, before[k]) && a.device == b.device &&
+                         a.space == b.space && a.offset < b.offset + b.bytes &&
+                         b.offset < a.offset + a.bytes && a.bytes != 0 && b.bytes != 0;
+      EXPECT_FALSE(sharesBytes && a.begin <= b.end && b.begin <= a.end) << "and " << k;
+    }
+  }
+  uint64_t most = liveBytes(schedule, 0);
+  for (uint32_t step = 0; step < schedule.steps.size(); ++step)
+    most = std::max(most, liveBytes(schedule, step));
+  EXPECT_EQ(schedule.memory.lowerBound, most);
+  EXPECT_GE(schedule.memory.peak(), most);
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Random schedules
+//===----------------------------------------------------------------------===//
+
+// Storages that are live at the same step share no byte, offsets are aligned and within their
+// blocks, and the lower bound is what adding up step by step gives.
+TEST(MemoryPlanTest, RandomSchedules) {
+  std::mt19937 random(11);
+  auto below = [&](unsigned limit) { return unsigned(random() % limit); };
+  for (unsigned round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    Side side = below(2) ? Side::Forward : Side::Backward;
+    unsigned steps = 1 + below(20), numDevices = 1 + below(2);
+    std::vector<PlannedStorage> storages;
+    for (unsigned i = below(40); i > 0; --i) {
+      uint32_t begin = below(steps), end = begin + below(steps - begin);
+      Space space = Space::Arena;
+      switch (below(8)) {
+      case 0:
+        space = below(2) || side == Side::Forward ? Space::Argument : Space::Saved;
+        break;
+      case 1:
+        space = Space::Slab;
+        break;
+      case 2:
+        space = Space::Results;
+        break;
+      case 3:
+        space = side == Side::Backward ? Space::ForwardResults : Space::Results;
+        break;
+      default:
+        break;
+      }
+      bool isThere = space == Space::Argument || space == Space::Saved ||
+                     space == Space::ForwardResults ||
+                     (side == Side::Backward && space == Space::Slab);
+      uint64_t bytes = below(6) ? 1 + below(2000) : 0;
+      storages.push_back(storageOf(space, bytes, isThere ? 0 : begin,
+                                   space == Space::Arena ? end : forever, below(4) ? 16 : 256));
+      storages.back().device = below(numDevices);
+      if (isThere)
+        storages.back().offset = 16 * below(100);
+    }
+    Schedule schedule = scheduleOf(steps, storages, side);
+    planAndCheck(schedule, numDevices);
+    if (testing::Test::HasFailure())
+      return;
+  }
+}
+
+// A chain of temporaries of one size takes the room of two, not of all.
+TEST(MemoryPlanTest, ChainReuses) {
+  std::vector<PlannedStorage> storages;
+  for (uint32_t i = 0; i < 100; ++i)
+    storages.push_back(storageOf(Space::Arena, 1024, i, i + 1));
+  Schedule schedule = scheduleOf(101, storages);
+  planAndCheck(schedule);
+  EXPECT_EQ(schedule.memory.arena, 2048u);
+  EXPECT_EQ(schedule.memory.lowerBound, 2048u);
+  EXPECT_EQ(schedule.memory.temporaries, 2048u);
+}
+
+// A temporary goes to where a saved value or a result is not made yet, and nowhere else.
+TEST(MemoryPlanTest, TemporariesBeforePersistent) {
+  Schedule schedule = scheduleOf(
+      4, {storageOf(Space::Slab, 512, 3, forever), storageOf(Space::Arena, 512, 0, 2),
+          storageOf(Space::Results, 256, 2, forever), storageOf(Space::Arena, 256, 0, 1)});
+  planAndCheck(schedule);
+  EXPECT_EQ(schedule.memory.arena, 0u);
+  EXPECT_EQ(schedule.memory.peak(), 768u);
+  Schedule late =
+      scheduleOf(4, {storageOf(Space::Slab, 512, 0, forever), storageOf(Space::Arena, 512, 1, 3)});
+  planAndCheck(late);
+  EXPECT_EQ(late.memory.arena, 512u);
+  // In a backward the slab is full from the start.
+  Schedule backward =
+      scheduleOf(4, {storageOf(Space::Slab, 512, 0, forever), storageOf(Space::Arena, 512, 0, 1)},
+                 Side::Backward);
+  planAndCheck(backward);
+  EXPECT_EQ(backward.memory.arena, 512u);
+  EXPECT_EQ(backward.memory.slab, 0u);
+  EXPECT_EQ(backward.memory.arguments, 512u);
+}
+
+//===----------------------------------------------------------------------===//
+// Figures
+//===----------------------------------------------------------------------===//
+
+// Copies of inputs count to the arena, but not to what any plan needs.
+TEST(MemoryPlanTest, StagingIsOurOwn) {
+  Schedule schedule = scheduleOf(
+      2, {storageOf(Space::Argument, 100, 0, forever), storageOf(Space::Arena, 100, 0, 1)});
+  RegionPlan region;
+  region.end = 2;
+  region.copied.push_back({0, 1, true, false});
+  schedule.regions.push_back(region);
+  planMemory(schedule, 1);
+  EXPECT_EQ(schedule.memory.arguments, 100u);
+  EXPECT_EQ(schedule.memory.lowerBound, 100u);
+  EXPECT_EQ(schedule.memory.temporaries, 0u);
+  EXPECT_EQ(schedule.memory.arena, 100u);
+}
+
+// Each device has blocks of its own; the figures are the first one's.
+TEST(MemoryPlanTest, Devices) {
+  std::vector<PlannedStorage> storages = {storageOf(Space::Arena, 64, 0, 1),
+                                          storageOf(Space::Arena, 4096, 0, 1),
+                                          storageOf(Space::Results, 128, 0, forever)};
+  storages[1].device = storages[2].device = 1;
+  Schedule schedule = scheduleOf(2, storages);
+  planAndCheck(schedule, 2);
+  EXPECT_THAT(schedule.arenaBytes, testing::ElementsAre(64, 4096));
+  EXPECT_THAT(schedule.resultBytes, testing::ElementsAre(0, 128));
+  EXPECT_EQ(schedule.memory.peak(), 64u);
+  EXPECT_EQ(schedule.memory.lowerBound, 64u);
+}
+
+//===----------------------------------------------------------------------===//
+// Degenerate schedules
+//===----------------------------------------------------------------------===//
+
+// No steps, no storages, one step, tensors without elements and results that nothing writes.
+TEST(MemoryPlanTest, Degenerate) {
+  Schedule nothing = scheduleOf(0, {});
+  planAndCheck(nothing);
+  EXPECT_EQ(nothing.memory.peak(), 0u);
+
+  Schedule passes = scheduleOf(
+      0, {storageOf(Space::Argument, 24, 0, forever), storageOf(Space::Results, 8, 0, forever)});
+  planAndCheck(passes);
+  EXPECT_EQ(passes.memory.lowerBound, 32u);
+  EXPECT_EQ(passes.memory.results, 8u);
+
+  Schedule one =
+      scheduleOf(1, {storageOf(Space::Arena, 24, 0, 0), storageOf(Space::Results, 8, 0, forever)});
+  planAndCheck(one);
+  EXPECT_EQ(one.memory.lowerBound, 32u);
+
+  std::vector<PlannedStorage> empty(20, storageOf(Space::Arena, 0, 0, 3));
+  empty.push_back(storageOf(Space::Results, 0, 1, forever));
+  empty.push_back(storageOf(Space::Slab, 0, 2, forever));
+  Schedule none = scheduleOf(4, empty);
+  planAndCheck(none);
+  EXPECT_EQ(none.memory.peak(), 0u);
+
+  // Never written: there throughout, and shared with nothing.
+  Schedule unwritten =
+      scheduleOf(3, {storageOf(Space::Results, 64, 0, forever), storageOf(Space::Arena, 64, 0, 2)});
+  planAndCheck(unwritten);
+  EXPECT_EQ(unwritten.memory.results, 64u);
+  EXPECT_EQ(unwritten.memory.arena, 64u);
+}
