@@ -1,6 +1,6 @@
 # Text-in, text-out tests: each file names in RUN lines what is run, in CHECK lines what must come
-# out. Substitutions: rondo-opt, FileCheck, not, %data (tests/data), and lit's own %s, %t, %S, %T.
-# Files in folders named Inputs are not tests.
+# out. Substitutions: rondo-opt, rondo-run, FileCheck, not, %data (tests/data), and lit's own %s, %t,
+# %S, %T. Files in folders named Inputs are not tests.
 
 import os
 
@@ -17,7 +17,8 @@ def command(name):
     return r"(?<![\w./%-])" + name + r"(?![\w./-])"
 
 
-config.substitutions.append((command("rondo-opt"), os.path.join(config.rondo_bin_dir, "rondo-opt")))
+for tool in ("rondo-opt", "rondo-run"):
+    config.substitutions.append((command(tool), os.path.join(config.rondo_bin_dir, tool)))
 config.substitutions.append((command("FileCheck"), config.rondo_filecheck))
 config.substitutions.append((command("not"), config.rondo_not))
 config.substitutions.append(("%data", config.rondo_data_dir))
