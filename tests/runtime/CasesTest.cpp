@@ -1,0 +1,415 @@
+//===- CasesTest.cpp - What went wrong elsewhere --------------------------===//
+//
+// Faults that others have met in graphs of captured work, each as a program that must not have it.
+// Every test says which kind it stands for; devices are hostile (random order, poison).
+//
+//===----------------------------------------------------------------------===//
+
+#include "CallTesting.h"
+
+using namespace rondo;
+
+namespace {
+
+class CasesTest : public CallTest {
+protected:
+  CasesTest() : CallTest(hostile()) {}
+
+  static HostDeviceOptions hostile(uint16_t index = 0) {
+    HostDeviceOptions options;
+    options.index = index;
+    options.randomOrderSeed = 3;
+    options.poison = true;
+    return options;
+  }
+
+  /// Compiles with ops of the names in `deny` left out of regions.
+  Program compileDenying(llvm::StringRef text, std::vector<std::string> deny,
+                         ProgramOptions options = {}) {
+    CUDAGraphTransform transform(graphOptions(std::move(deny)));
+    options.poison = options.checkGraphs = true;
+    return cantFail(compile(parse(text), device, &host, pipelineWith(transform, host), options));
+  }
+  void seed(Program &program) {
+    cantFail(program.generators()->set(*stream, "default", {11, 300}));
+  }
+  Tensor iota(float first, int64_t count) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(first + float(i));
+    return tensorOf(device, values);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Inputs that move, and that do not
+//===----------------------------------------------------------------------===//
+
+constexpr llvm::StringLiteral betweenRegions = R"(
+trace @f(%x: f32[8], %w: f32[8] parameter) {
+  %a: f32[8] = mul(%x, %w)
+  %b: f32[8] = add(%a, %w)
+  %c: f32[8] = abs(%b)
+  %d: f32[8] = mul(%c, %w)
+  %y: f32[8] = add(%d, %x)
+  return(%y, %c)
+})";
+
+struct Denied {
+  std::vector<std::string> ops;
+  unsigned numRegions;
+};
+
+// 7: an op between two regions makes a new value in every call, which the second region sees; the
+// parameter is updated in place in between, which both see. Nothing is captured again.
+TEST_F(CasesTest, Case7BetweenRegions) {
+  for (const Denied &denied : {Denied{{"abs"}, 2}, Denied{{}, 1}, Denied{{"mul", "add"}, 1}}) {
+    Program program = compileDenying(betweenRegions, denied.ops);
+    EXPECT_EQ(program.regions().size(), denied.numRegions);
+    Tensor w = filled(device, 0, 8);
+    for (unsigned i = 0; i < 10; ++i) {
+      overwrite(w, float(i));
+      float x = -2.f * float(i);
+      Results results = forward(program, {filled(device, x, 8), w});
+      double c = std::abs(x * i + i);
+      EXPECT_EQ(numbersOf(results[0]), std::vector<double>(8, c * i + x));
+      EXPECT_EQ(numbersOf(results[1]), std::vector<double>(8, c));
+    }
+    EXPECT_EQ(program.counters().captures, denied.numRegions);
+    EXPECT_EQ(program.counters().replays, 9 * denied.numRegions);
+    EXPECT_EQ(program.counters().recaptures, 0u);
+  }
+}
+
+// 7, 28: a parameter that is replaced by another tensor, by another place of the same storage, or
+// by what the allocator put where it was: captured again where its address is another, never stale.
+TEST_F(CasesTest, Case28ReplacedParameter) {
+  Program program = compileDenying(betweenRegions, {"abs"});
+  Tensor wide = iota(1, 16);
+  auto part = [&](int64_t first) {
+    return Tensor(wide.storage(), first * 4, DType::F32, {8}, {1});
+  };
+  Tensor a = filled(device, 2, 8), b = filled(device, 3, 8);
+  std::vector<std::pair<Tensor, bool>> calls = {{a, false},      {a, false},      {b, true},
+                                                {b, false},      {a, true},       {part(0), true},
+                                                {part(8), true}, {part(8), false}};
+  uint64_t recaptures = 0;
+  for (const auto &[w, isMoved] : calls) {
+    recaptures += isMoved ? 2 : 0;
+    Results results = forward(program, {filled(device, 1, 8), w});
+    std::vector<double> expected;
+    for (double value : doublesOf(w))
+      expected.push_back(2 * value * value + 1);
+    EXPECT_EQ(numbersOf(results[0]), expected);
+    EXPECT_EQ(program.counters().recaptures, recaptures);
+  }
+  EXPECT_EQ(program.counters().entries, 2u) << "no entry is left of old addresses";
+  for (unsigned i = 0; i < 10; ++i) { // freed in every round
+    Tensor w = filled(device, float(i), 8);
+    Results results = forward(program, {filled(device, 1, 8), w});
+    EXPECT_EQ(numbersOf(results[0]), std::vector<double>(8, 2 * i * i + 1));
+  }
+}
+
+// 7, 28: where static inputs must not move, a parameter that did is an error that names it, and the
+// right one works still.
+TEST_F(CasesTest, Case28ReplacedParameterAsError) {
+  ProgramOptions options;
+  options.onStaticMove = StaticMove::Error;
+  Program program = compileDenying(betweenRegions, {}, options);
+  Tensor a = filled(device, 2, 8), b = filled(device, 3, 8), x = filled(device, 1, 8);
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_EQ(numbersOf(forward(program, {x, a})[0]), std::vector<double>(8, 9));
+    Results results;
+    EXPECT_THAT(textOf(program.forward(*stream, {x, b}, results)),
+                testing::AllOf(testing::HasSubstr("'%w'"), testing::HasSubstr("is static")));
+    EXPECT_TRUE(results.empty());
+  }
+  EXPECT_EQ(program.counters().recaptures, 0u);
+}
+
+// 28, in the backward: the parameter that was saved is the one that the forward was given.
+TEST_F(CasesTest, Case28ReplacedSavedParameter) {
+  Program program = compileDenying(R"(
+pair @p {
+  forward @forward(%x: f32[8], %w: f32[8] parameter) {
+    %y: f32[8] = mul(%x, %w)
+    return(%y, %w saved #0)
+  }
+  backward @backward(%w: f32[8] parameter saved #0, %g: f32[8]) {
+    %a: f32[8] = mul(%g, %w)
+    return(%a)
+  }
+})",
+                                   {});
+  Tensor parameters[] = {filled(device, 2, 8), filled(device, 3, 8)}, one = filled(device, 1, 8);
+  SavedState saved[2];
+  for (unsigned round = 0; round < 4; ++round) {
+    for (unsigned i : {0, 1})
+      EXPECT_EQ(numbersOf(forward(program, {one, parameters[i]}, &saved[i])[0])[7], 2 + i);
+    for (unsigned i : {round % 2, 1 - round % 2})
+      EXPECT_EQ(numbersOf(backward(program, std::move(saved[i]), {one})[0])[7], 2 + i);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Random numbers
+//===----------------------------------------------------------------------===//
+
+// 8: two regions with dropout draw different numbers, others in every call, and N replays draw
+// those of N eager calls from the same seed.
+TEST_F(CasesTest, Case8TwoDropoutRegions) {
+  constexpr llvm::StringLiteral text = R"(
+trace @f(%x: f32[64]) {
+  %s: rng = generator_read() {device = host}
+  %a: f32[64], %m: bool[64] = dropout(%x, %s) {offset = 0, p = 0.5}
+  %b: f32[64] = neg(%a)
+  %c: f32[64], %n: bool[64] = dropout(%b, %s) {offset = 64, p = 0.5}
+  generator_advance() {count = 128, device = host}
+  return(%c, %m, %n)
+})";
+  Program program = compileDenying(text, {"neg"}), eager = compileDenying(text, {"neg"});
+  EXPECT_EQ(program.regions().size(), 2u);
+  eager.setEager(true);
+  seed(program);
+  seed(eager);
+  std::set<std::vector<double>> masks;
+  for (unsigned i = 0; i < 20; ++i) {
+    Tensor x = iota(1, 64);
+    Results got = forward(program, {x}), expected = forward(eager, {x});
+    for (unsigned k = 0; k < 3; ++k)
+      EXPECT_EQ(numbersOf(got[k]), numbersOf(expected[k]));
+    masks.insert(numbersOf(got[1]));
+    masks.insert(numbersOf(got[2]));
+  }
+  EXPECT_EQ(masks.size(), 40u);
+  EXPECT_EQ(program.counters().replays, 2 * 19u);
+  RNGState state = cantFail(program.generators()->get(*stream, "default"));
+  EXPECT_EQ(state.seed, 11u);
+  EXPECT_EQ(state.offset, 300 + 20 * 128u);
+}
+
+// 9: a backward that draws the forward's dropout again from the saved state gets the same mask,
+// also when other forwards came in between; the mask differs from call to call and equals that of
+// eager calls.
+TEST_F(CasesTest, Case9RecomputedDropout) {
+  constexpr llvm::StringLiteral text = R"(
+pair @p {
+  forward @forward(%x: f32[64]) {
+    %s: rng = generator_read() {device = host}
+    %y: f32[64], %m: bool[64] = dropout(%x, %s) {offset = 0, p = 0.5}
+    generator_advance() {count = 64, device = host}
+    return(%y, %m, %x saved #0, %s saved #1)
+  }
+  backward @backward(%x: f32[64] saved #0, %s: rng saved #1, %g: f32[64]) {
+    %y: f32[64], %m: bool[64] = dropout(%x, %s) {offset = 0, p = 0.5}
+    %a: f32[64] = dropout_backward(%g, %m) {scale = 2.0}
+    %b: f32[64] = add(%a, %y)
+    return(%b, %m)
+  }
+})";
+  Program program = compileDenying(text, {}), eager = compileDenying(text, {});
+  eager.setEager(true);
+  seed(program);
+  seed(eager);
+  std::set<std::vector<double>> masks;
+  for (unsigned round = 0; round < 10; ++round) {
+    auto play = [&](Program &of) {
+      Results all;
+      SavedState saved[2];
+      for (SavedState &state : saved)
+        all.append(forward(of, {iota(1, 64)}, &state));
+      for (unsigned i : {0, 1})
+        all.append(backward(of, std::move(saved[i]), {iota(5, 64)}));
+      return all;
+    };
+    Results got = play(program), expected = play(eager);
+    for (unsigned i = 0; i < got.size(); ++i)
+      EXPECT_EQ(numbersOf(got[i]), numbersOf(expected[i])) << i;
+    for (unsigned i : {0, 1}) {
+      EXPECT_EQ(numbersOf(got[2 * i + 1]), numbersOf(got[4 + 2 * i + 1]));
+      masks.insert(numbersOf(got[2 * i + 1]));
+    }
+  }
+  EXPECT_EQ(masks.size(), 20u);
+}
+
+// 13: multinomial in a region sees real weights in the first call and in every other.
+TEST_F(CasesTest, Case13Multinomial) {
+  Program program = compileDenying(R"(
+trace @f(%w: f32[6]) {
+  %s: rng = generator_read() {device = host}
+  %p: f32[6] = mul(%w) {scalar = 0.5}
+  %i: i64[4] = multinomial(%p, %s) {n = 4, offset = 0, replacement = true}
+  generator_advance() {count = 6, device = host}
+  return(%i)
+})",
+                                   {});
+  for (unsigned call = 0; call < 10; ++call) {
+    std::vector<float> weights(6, 0);
+    weights[call % 6] = 1;
+    weights[(call + 2) % 6] = 3;
+    for (double index : numbersOf(forward(program, {tensorOf(device, weights)})[0]))
+      EXPECT_THAT(index, testing::AnyOf(call % 6, (call + 2) % 6));
+  }
+  EXPECT_EQ(program.counters().replays, 9u);
+}
+
+//===----------------------------------------------------------------------===//
+// Writes
+//===----------------------------------------------------------------------===//
+
+// 12: state += x advances once per call, the first included.
+TEST_F(CasesTest, Case12FirstCallAdvancesOnce) {
+  Program program = compileDenying(R"(
+trace @f(%state: f32[4] buffer, %x: f32[4]) {
+  %n: f32[4] = add_(%state, %x)
+  %y: f32[4] = mul(%n) {scalar = 10}
+  return(%y)
+})",
+                                   {});
+  Tensor state = filled(device, 0, 4);
+  for (unsigned i = 1; i <= 5; ++i) {
+    Results results = forward(program, {state, filled(device, 1, 4)});
+    EXPECT_EQ(numbersOf(Value(state)), std::vector<double>(4, i));
+    EXPECT_EQ(numbersOf(results[0]), std::vector<double>(4, 10 * i));
+  }
+}
+
+// 22: an input that a region writes and that moves has the new value in the caller's tensor; also
+// when that starts within its storage, at any multiple of an element, and also when the region
+// writes only a part. What is around it stays.
+TEST_F(CasesTest, Case22MutatedInput) {
+  Program program = compileDenying(R"(
+trace @f(%x: f32[8], %d: f32[4]) {
+  %v: f32[4] = slice(%x) {start = 2, end = 6}
+  %n: f32[4] = add_(%v, %d)
+  %y: f32[4] = neg(%n)
+  return(%y)
+})",
+                                   {});
+  for (int64_t offset : {0, 4, 1, 3, 8, 0, 7}) {
+    SCOPED_TRACE(offset);
+    Tensor wide = iota(0, 16);
+    Tensor x(wide.storage(), offset * 4, DType::F32, {8}, {1});
+    Results results = forward(program, {x, filled(device, 100, 4)});
+    std::vector<double> expected, y;
+    for (int64_t i = 0; i < 16; ++i) {
+      bool isWritten = i >= offset + 2 && i < offset + 6;
+      expected.push_back(double(i) + (isWritten ? 100 : 0));
+      if (isWritten)
+        y.push_back(-expected.back());
+    }
+    EXPECT_EQ(numbersOf(Value(wide)), expected);
+    EXPECT_EQ(numbersOf(results[0]), y);
+  }
+  EXPECT_EQ(program.counters().captures, 1u);
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+// 23: results that the caller holds keep their values, and a result may be the next argument.
+TEST_F(CasesTest, Case23HeldResults) {
+  Program program = compileDenying(R"(
+trace @f(%x: f32[8]) {
+  %a: f32[8] = add(%x) {scalar = 1}
+  %b: f32[8] = add(%a, %a)
+  return(%b)
+})",
+                                   {});
+  std::vector<Results> held;
+  for (unsigned i = 0; i < 5; ++i)
+    held.push_back(forward(program, {filled(device, float(i), 8)}));
+  for (unsigned i = 0; i < 5; ++i)
+    EXPECT_EQ(numbersOf(held[i][0]), std::vector<double>(8, 2 * (i + 1)));
+
+  Value x = filled(device, 0, 8);
+  for (unsigned i = 1; i <= 20; ++i) {
+    x = forward(program, {x})[0];
+    EXPECT_EQ(numbersOf(x), std::vector<double>(8, std::exp2(i + 1) - 2));
+  }
+  for (unsigned i = 0; i < 5; ++i)
+    EXPECT_EQ(numbersOf(held[i][0]), std::vector<double>(8, 2 * (i + 1)));
+}
+
+//===----------------------------------------------------------------------===//
+// Pairs, devices
+//===----------------------------------------------------------------------===//
+
+// 26: a trace without a backward works, and so do two pairs through one transform.
+TEST_F(CasesTest, Case26OneTransform) {
+  CUDAGraphTransform transform(graphOptions());
+  auto make = [&](llvm::StringRef text) {
+    return cantFail(compile(parse(text), device, &host, pipelineWith(transform, host)));
+  };
+  Program inference = make("trace @f(%x: f32[8]) {\n%y: f32[8] = neg(%x)\nreturn(%y)\n}");
+  auto pairOf = [](std::string op) {
+    return "pair @p {\nforward @forward(%x: f32[8]) {\n%y: f32[8] = " + op +
+           "(%x)\nreturn(%y, %x saved #0)\n}\nbackward @backward(%x: f32[8] saved #0, %g: f32[8]) "
+           "{\n%a: f32[8] = " +
+           op + "(%x)\n%b: f32[8] = mul(%a, %g)\nreturn(%b)\n}\n}";
+  };
+  Program absolute = make(pairOf("abs")), negative = make(pairOf("neg"));
+  EXPECT_FALSE(inference.hasBackward());
+  for (unsigned i = 0; i < 3; ++i) {
+    Tensor x = filled(device, -2, 8);
+    EXPECT_EQ(numbersOf(forward(inference, {x})[0])[0], 2);
+    SavedState a, n;
+    EXPECT_EQ(numbersOf(forward(absolute, {filled(device, -3, 8)}, &a)[0])[0], 3);
+    EXPECT_EQ(numbersOf(forward(negative, {filled(device, 4, 8)}, &n)[0])[0], -4);
+    EXPECT_EQ(numbersOf(backward(absolute, std::move(a), {x})[0])[0], -6);
+    EXPECT_EQ(numbersOf(backward(negative, std::move(n), {x})[0])[0], 8);
+  }
+  EXPECT_EQ(inference.counters().entries, 5u);
+}
+
+// 27: ops on another device, between ops that are in graphs, never are: they run in every call and
+// see what there is then.
+TEST_F(CasesTest, Case27OtherDevice) {
+  MemoryLog otherMemory;
+  HostDeviceOptions options = hostile(1);
+  options.memoryHook = otherMemory.hook();
+  DeviceRef other = createHostDevice(options);
+  CUDAGraphOptions graphs = graphOptions();
+  graphs.device = Device::host();
+  CUDAGraphTransform transform(graphs);
+  CountingExecutor counting(host);
+  ProgramOptions programOptions;
+  programOptions.poison = programOptions.checkGraphs = true;
+  {
+    Program program = cantFail(compile(parse(R"(
+trace @f(%x: f32[8], %w: f32[8] parameter) {
+  %a: f32[8] = mul(%x, %w)
+  %b: f32[8] = add(%a, %w)
+  %c: f32[8]@host:1 = to_device(%b) {device = host:1}
+  %d: f32[8]@host:1 = neg(%c)
+  %e: f32[8]@host:1 = add(%d, %c) {alpha = 3}
+  %f: f32[8] = to_device(%e) {device = host}
+  %g: f32[8] = mul(%f, %w)
+  %y: f32[8] = add(%g, %x)
+  return(%y, %e)
+})"),
+                                       {device, other}, {&counting},
+                                       pipelineWith(transform, counting), programOptions));
+    EXPECT_EQ(program.regions().size(), 2u);
+    Tensor w = filled(device, 2, 8);
+    uint64_t before = 0;
+    for (unsigned i = 0; i < 10; ++i) {
+      Results results = forward(program, {filled(device, float(i), 8), w});
+      EXPECT_EQ(numbersOf(results[0]), std::vector<double>(8, 2 * 2 * (2 * i + 2) + i));
+      EXPECT_EQ(numbersOf(results[1]), std::vector<double>(8, 2 * (2 * i + 2)));
+      EXPECT_EQ(results[1].asTensor()->device(), other->device());
+      EXPECT_EQ(counting.numEnqueues() - before, i == 0 ? 12u : 4u)
+          << "to_device, neg, add, to_device; at first the others run and go into graphs, too";
+      before = counting.numEnqueues();
+    }
+    EXPECT_EQ(program.counters().captures, 2u);
+    EXPECT_EQ(program.counters().replays, 2 * 9u);
+    EXPECT_GT(otherMemory.bytes(), 0);
+  }
+  EXPECT_EQ(otherMemory.bytes(), 0);
+}
+
+} // namespace
