@@ -59,19 +59,6 @@ void Block::clearSaved() {
 // Pools
 //===----------------------------------------------------------------------===//
 
-size_t BlockPool::numIdle() const {
-  return llvm::count_if(blocks_, [](const BlockRef &block) { return block->isIdle(); });
-}
-
-/// One block more than those that are not idle is about to be in use.
-void BlockPool::countLease() {
-  mostUsed_ = std::max(mostUsed_, blocks_.size() - numIdle() + 1);
-  if (++leases_ == window) {
-    mostUsedBefore_ = mostUsed_;
-    mostUsed_ = leases_ = 0;
-  }
-}
-
 BlockRef BlockPool::lease(llvm::function_ref<bool(const Block &)> prefer, bool onlyPreferred) {
   const BlockRef *found = nullptr;
   for (const BlockRef &block : blocks_) {
@@ -85,19 +72,18 @@ BlockRef BlockPool::lease(llvm::function_ref<bool(const Block &)> prefer, bool o
   }
   if (!found)
     return nullptr;
-  countLease();
+  countLease(**found);
   return *found;
 }
 
 void BlockPool::add(BlockRef block) {
-  countLease();
+  countLease(*block);
   blocks_.push_back(std::move(block));
 }
 
 void BlockPool::takeSurplus(std::vector<BlockRef> &taken) {
-  size_t keep = std::max(mostUsed_, mostUsedBefore_);
-  for (size_t i = blocks_.size(); i-- > 0 && blocks_.size() > keep;) {
-    if (!blocks_[i]->isIdle())
+  for (size_t i = blocks_.size(); i-- > 0;) {
+    if (blocks_[i]->leaseWindow + 1 >= leases_ / window || !blocks_[i]->isIdle())
       continue;
     taken.push_back(std::move(blocks_[i]));
     blocks_.erase(blocks_.begin() + i);

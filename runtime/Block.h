@@ -51,6 +51,11 @@ public:
   /// Waits for the last use.
   llvm::Error synchronize();
 
+  // Of the lease, for the pool's owner.
+
+  uint64_t leaseStream = 0; ///< of the call that leased it last; 0 before that
+  uint64_t leaseWindow = 0; ///< of BlockPool, when that was
+
   // For IntrusiveRefCntPtr.
   void Retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
   void Release() const {
@@ -86,19 +91,17 @@ public:
   /// The caller has leased it.
   void add(BlockRef block);
   size_t size() const { return blocks_.size(); }
-  /// Takes out idle blocks beyond what was in use at once lately: within the last `window` leases,
-  /// to twice as many.
+  /// Takes out idle blocks that were not leased lately: within the last `window` leases, to twice
+  /// as many.
   void takeSurplus(std::vector<BlockRef> &taken);
   void takeIdle(std::vector<BlockRef> &taken);
 
 private:
   static constexpr unsigned window = 64;
-  size_t numIdle() const;
-  void countLease();
+  void countLease(Block &block) { block.leaseWindow = leases_++ / window; }
 
   std::vector<BlockRef> blocks_;
-  unsigned leases_ = 0;                      ///< in this window
-  size_t mostUsed_ = 0, mostUsedBefore_ = 0; ///< at once, in this window and in the one before
+  uint64_t leases_ = 0;
 };
 
 } // namespace rondo

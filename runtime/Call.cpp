@@ -129,6 +129,9 @@ private:
       return block.takeError();
     results_ = std::move(*block);
     regions_ = plan_.regions;
+    if (isCaptured_)
+      for (BlockRef kept : {lane_->arena, slab, results_, slab->forwardResults})
+        program_.keepForCapture(std::move(kept));
     return llvm::Error::success();
   }
 
@@ -158,7 +161,9 @@ private:
     for (Block *block : blocks())
       if (llvm::Error error = block->acquire(stream_))
         return error;
-    return llvm::Error::success();
+    if (schedule_.generators.empty())
+      return llvm::Error::success();
+    return generatorUse_.begin(*program_.options_.generators, stream_);
   }
 
   llvm::Error release() {
@@ -167,7 +172,7 @@ private:
     llvm::Error error = llvm::Error::success();
     for (Block *block : blocks())
       error = llvm::joinErrors(std::move(error), block->release(stream_));
-    return error;
+    return llvm::joinErrors(std::move(error), generatorUse_.end());
   }
 
   llvm::SmallVector<Block *, 4> blocks() const {
@@ -374,7 +379,8 @@ private:
 
   void fillSaved() {
     slab_->program = variant_.uid;
-    slab_->forwardResults = results_;
+    if (schedule_.savesResults)
+      slab_->forwardResults = results_;
     for (uint32_t storage : schedule_.savedArguments) {
       unsigned input = schedule_.storages[storage].index;
       const Tensor &tensor = *inputs_[input].asTensor();
@@ -411,6 +417,7 @@ private:
   Bases bases_;
   llvm::SmallVector<std::byte *, 32> saved_;
   llvm::SmallVector<StorageRef, 1> aligned_;
+  Generators::Use generatorUse_;
   std::string failure_;
 };
 

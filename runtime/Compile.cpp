@@ -64,6 +64,10 @@ ProgramImpl::~ProgramImpl() {
     std::unique_lock<std::mutex> lock(mutex_);
     laneReturned_.wait(
         lock, [&] { return llvm::none_of(lanes_, [](const auto &lane) { return lane->isBusy; }); });
+    // What was submitted needs the kernels. Every call uses the arena of its lane.
+    for (const auto &lane : lanes_)
+      if (lane->arena)
+        llvm::consumeError(lane->arena->synchronize());
   }
   for (const auto &cache : caches_)
     cache->eraseIf([&](const GraphKey &key) {
@@ -204,8 +208,11 @@ llvm::Error ProgramImpl::finishSide(SidePlan &plan, Variant &variant) {
     if (!region.domain)
       region.domain = ownDomain_;
     region.cache = GraphCache::of(*region.domain, *devices_.front());
-    if (!llvm::is_contained(caches_, region.cache))
-      caches_.push_back(region.cache);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!llvm::is_contained(caches_, region.cache))
+        caches_.push_back(region.cache);
+    }
     for (uint32_t i = region.begin; i < region.end; ++i) {
       region.isEager |= schedule.steps[i].device != 0 || schedule.steps[i].crossesDevices;
       for (const Access &access : schedule.steps[i].accesses) {

@@ -23,13 +23,36 @@ llvm::Expected<RNGState *> Generators::state(llvm::StringRef name) {
   return reinterpret_cast<RNGState *>(storage->data());
 }
 
+llvm::Error Generators::Use::begin(Generators &generators, Stream &stream) {
+  lock_ = std::unique_lock<std::mutex>(generators.useMutex_);
+  generators_ = &generators;
+  stream_ = &stream;
+  if (!generators.lastUse_) {
+    llvm::Expected<std::unique_ptr<Event>> event = generators.device_->createEvent();
+    if (!event)
+      return event.takeError();
+    generators.lastUse_ = std::move(*event);
+  }
+  if (generators.lastStream_ == 0 || generators.lastStream_ == stream.id())
+    return llvm::Error::success();
+  return stream.wait(*generators.lastUse_);
+}
+
+llvm::Error Generators::Use::end() {
+  if (!lock_.owns_lock())
+    return llvm::Error::success();
+  llvm::Error error =
+      generators_->lastUse_ ? stream_->record(*generators_->lastUse_) : llvm::Error::success();
+  generators_->lastStream_ = stream_->id();
+  lock_.unlock();
+  return error;
+}
+
 llvm::Error Generators::set(Stream &stream, llvm::StringRef name, RNGState state) {
   llvm::Expected<RNGState *> found = this->state(name);
   if (!found)
     return found.takeError();
-  if (llvm::Error error = stream.copy(*found, &state, sizeof state))
-    return error;
-  return stream.synchronize();
+  return onStream(stream, [&] { return stream.copy(*found, &state, sizeof state); });
 }
 
 llvm::Expected<RNGState> Generators::get(Stream &stream, llvm::StringRef name) {
@@ -37,9 +60,18 @@ llvm::Expected<RNGState> Generators::get(Stream &stream, llvm::StringRef name) {
   if (!found)
     return found.takeError();
   RNGState state;
-  if (llvm::Error error = stream.copy(&state, *found, sizeof state))
-    return error;
-  if (llvm::Error error = stream.synchronize())
+  if (llvm::Error error =
+          onStream(stream, [&] { return stream.copy(&state, *found, sizeof state); }))
     return error;
   return state;
+}
+
+/// Submits what uses a generator, and waits for it.
+llvm::Error Generators::onStream(Stream &stream, llvm::function_ref<llvm::Error()> submit) {
+  Use use;
+  llvm::Error error = use.begin(*this, stream);
+  if (!error)
+    error = submit();
+  error = llvm::joinErrors(std::move(error), use.end());
+  return error ? std::move(error) : stream.synchronize();
 }

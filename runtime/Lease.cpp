@@ -6,8 +6,14 @@
 
 using namespace rondo;
 
+/// A number that no other block of the process has: programs share caches.
+static uint64_t nextBlock() {
+  static std::atomic<uint64_t> next = 1;
+  return next.fetch_add(1);
+}
+
 llvm::Expected<BlockRef> ProgramImpl::createBlock(llvm::ArrayRef<uint64_t> bytes) {
-  llvm::Expected<BlockRef> block = Block::create(devices_, bytes, nextBlock_++);
+  llvm::Expected<BlockRef> block = Block::create(devices_, bytes, nextBlock());
   if (block)
     return block;
   llvm::Error error = block.takeError();
@@ -16,15 +22,19 @@ llvm::Expected<BlockRef> ProgramImpl::createBlock(llvm::ArrayRef<uint64_t> bytes
   // Give back what is idle, and try once more.
   llvm::consumeError(std::move(error));
   trimLocked();
-  return Block::create(devices_, bytes, nextBlock_++);
+  return Block::create(devices_, bytes, nextBlock());
 }
 
 llvm::Expected<BlockRef> ProgramImpl::leaseBlock(BlockPool &pool, llvm::ArrayRef<uint64_t> bytes,
                                                  Stream &stream, bool onlySameStream) {
   uint64_t id = stream.id();
-  BlockRef block = pool.lease(
-      [&](const Block &idle) { return idle.lastStream() == id || idle.lastStream() == 0; },
-      onlySameStream);
+  // What the caller does with a lease of his is ordered on the stream of the call that gave it;
+  // what only calls use, they wait for.
+  auto prefer = [&](const Block &idle) {
+    uint64_t last = onlySameStream ? idle.leaseStream : idle.lastStream();
+    return last == id || last == 0;
+  };
+  BlockRef block = pool.lease(prefer, onlySameStream);
   if (!block) {
     llvm::Expected<BlockRef> made = createBlock(bytes);
     if (!made)
@@ -32,10 +42,17 @@ llvm::Expected<BlockRef> ProgramImpl::leaseBlock(BlockPool &pool, llvm::ArrayRef
     block = *made;
     pool.add(std::move(*made));
   }
+  block->leaseStream = id;
   std::vector<BlockRef> surplus;
   pool.takeSurplus(surplus);
   dropGraphsOf(surplus);
   return block;
+}
+
+/// A graph of the caller may be launched at any time: what it uses is used for nothing else.
+void ProgramImpl::keepForCapture(BlockRef block) {
+  if (block && !llvm::is_contained(captured_, block))
+    captured_.push_back(std::move(block));
 }
 
 void ProgramImpl::dropGraphsOf(llvm::ArrayRef<BlockRef> blocks) {
@@ -63,6 +80,8 @@ llvm::Error ProgramImpl::growArena(Lane &lane, const Schedule &schedule) {
   if (isEnough)
     return llvm::Error::success();
   if (lane.arena) { // what was captured in it is of no use any more
+    if (llvm::Error error = lane.arena->synchronize())
+      return error;
     dropGraphsOf(lane.arena);
     lane.arena.reset();
   } else {
@@ -147,6 +166,8 @@ void ProgramImpl::trimLocked() {
   for (const auto &lane : lanes_)
     if (!lane->isBusy && lane->arena)
       idle.push_back(std::move(lane->arena));
+  for (const BlockRef &block : idle)
+    llvm::consumeError(block->synchronize()); // calls report it
   dropGraphsOf(idle);
 }
 

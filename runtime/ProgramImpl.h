@@ -115,6 +115,7 @@ private:
                                       Stream &stream, bool onlySameStream);
   llvm::Expected<BlockRef> createBlock(llvm::ArrayRef<uint64_t> bytes);
   void returnLane(Lane &lane);
+  void keepForCapture(BlockRef block);
   void dropGraphsOf(llvm::ArrayRef<BlockRef> blocks);
   void trimLocked();
 
@@ -146,7 +147,7 @@ private:
   Variant *latest_ = nullptr;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::shared_ptr<GraphCache>> caches_; ///< of all regions, without duplicates
-  uint64_t nextBlock_ = 1;
+  std::vector<BlockRef> captured_;                  ///< what graphs of the caller use
   std::vector<std::string> remarks_;
   llvm::DenseSet<std::pair<uint64_t, uint32_t>> remarked_;                  ///< (variant, region)
   llvm::DenseMap<std::pair<uint64_t, uint32_t>, unsigned> passingFailures_; ///< likewise: calls

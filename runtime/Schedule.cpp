@@ -492,6 +492,7 @@ private:
         schedule_.savedScalars.push_back(place.scalar);
     } else if (place.isTensor()) {
       outlive(place, Space::Slab);
+      schedule_.savesResults |= schedule_.storages[place.storage].space == Space::Results;
       if (schedule_.storages[place.storage].space == Space::Argument &&
           !llvm::is_contained(schedule_.savedArguments, uint32_t(place.storage)))
         schedule_.savedArguments.push_back(place.storage);

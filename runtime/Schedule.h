@@ -117,6 +117,7 @@ struct Schedule {
   std::vector<SavedPlan> saved; ///< forward: what goes into the SavedState
   /// Storages of the forward's arguments that are saved, in the order of Space::Saved's index.
   std::vector<uint32_t> savedArguments;
+  bool savesResults = false; ///< forward: something that is saved lies in Space::Results
   /// Scalars that are saved: scalar of the forward, in the order of the saved scalars.
   std::vector<unsigned> savedScalars;
   /// Backward: scalars that come from the saved state: (scalar here, position there).

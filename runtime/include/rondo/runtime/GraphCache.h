@@ -36,7 +36,7 @@ struct GraphKey {
   uint64_t program = 0; ///< of one specialisation of a program; never reused
   uint32_t region = 0;  ///< numbered within it
   uint64_t lane = 0;
-  /// Blocks of memory whose addresses the graph holds; 0 where it holds none.
+  /// Blocks of memory whose addresses the graph holds, never reused; 0 where it holds none.
   uint64_t slab = 0, results = 0, forwardResults = 0;
   /// Host scalars that enter the region, by value.
   llvm::SmallVector<uint64_t, 2> scalars;

@@ -135,6 +135,12 @@ public:
   /// shares its storage. With `saved` what the backward needs is kept there; without, or if the
   /// pair has no backward, it is dropped.
   ///
+  /// While `stream` is being captured the ops go into that capture, and the program's graphs are
+  /// left alone. What the call allocates, unless an earlier call on `stream` left it idle, the
+  /// capture has to allow. The caller's graph uses memory that stays its own until the program is
+  /// destroyed, but for the arena: the caller orders its launches with the program's calls, keeps
+  /// the arguments, and lets it go before the program.
+  ///
   /// Errors, before anything runs: DiagnosticError that names the argument: a wrong number, kind,
   /// dtype, shape, strides or device, a null tensor, one that overlaps another that is written, one
   /// whose address is not a multiple of 16 and that is static. Also the device's errors; then
