@@ -283,7 +283,7 @@ private:
 
   static llvm::Error inStep(const Step &step, llvm::Error error) {
     std::optional<DeviceErrorKind> kind = deviceErrorKind(error);
-    std::string text = step.text + ": " + messageOf(std::move(error));
+    std::string text = step.text + ": " + errorText(std::move(error));
     return kind ? makeDeviceError(*kind, text) : makeError(text);
   }
 

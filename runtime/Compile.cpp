@@ -205,6 +205,8 @@ llvm::Error ProgramImpl::finishSide(SidePlan &plan, Variant &variant) {
   }
   for (RegionPlan &region : schedule.regions) {
     region.uid = variant.nextRegion++;
+    for (uint32_t storage : region.staticInputs) // by policy, if not by tag
+      schedule.storages[storage].isStatic = true;
     if (!region.domain)
       region.domain = ownDomain_;
     region.cache = GraphCache::of(*region.domain, *devices_.front());

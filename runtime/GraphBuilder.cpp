@@ -356,7 +356,7 @@ llvm::Expected<GraphEntryRef> rondo::buildGraph(const DeviceRef &device, const S
   std::optional<DeviceErrorKind> kind;
   llvm::Error error = entry.takeError();
   kind = deviceErrorKind(error);
-  failure.message = messageOf(std::move(error));
+  failure.message = errorText(std::move(error));
   std::string where = failure.step ? schedule.steps[*failure.step].text + ": " : std::string();
   return makeDeviceError(kind.value_or(DeviceErrorKind::NotCapturable),
                          where + "cannot be captured: " + failure.message);

@@ -314,7 +314,7 @@ private:
     llvm::Expected<KernelRef> kernel =
         executor->compile(trace_, op.id(), context_.devices[step.device]);
     if (!kernel) {
-      error(op, messageOf(kernel.takeError()));
+      error(op, errorText(kernel.takeError()));
       return;
     }
     step.kernel = std::move(*kernel);
@@ -626,22 +626,6 @@ void rondo::findDeadStorages(Schedule &schedule) {
     if (!storage.isCallers() && storage.bytes != 0 && storage.end < schedule.steps.size())
       schedule.deadAfter[storage.end].push_back(i);
   }
-}
-
-std::string rondo::messageOf(llvm::Error error) {
-  std::string text;
-  auto isPlain = [](llvm::ArrayRef<Diagnostic> diagnostics) {
-    return diagnostics.size() == 1 && !diagnostics.front().location.isKnown() &&
-           diagnostics.front().notes.empty();
-  };
-  llvm::handleAllErrors(
-      std::move(error),
-      [&](const DiagnosticError &error) {
-        text +=
-            isPlain(error.diagnostics()) ? error.diagnostics().front().message : error.message();
-      },
-      [&](const llvm::ErrorInfoBase &other) { text += other.message(); });
-  return text;
 }
 
 llvm::Expected<Schedule> rondo::lower(const TracePair &pair, Side side,

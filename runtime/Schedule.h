@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "rondo/executors/ErrorText.h"
 #include "rondo/executors/Executor.h"
 #include "rondo/executors/Value.h"
 #include "rondo/ir/TracePair.h"
@@ -149,7 +150,5 @@ llvm::Expected<Schedule> lower(const TracePair &pair, Side side, const LoweringC
 llvm::SmallVector<unsigned, 2> scalarsTaken(const Schedule &schedule, uint32_t begin, uint32_t end);
 /// Fills in `deadAfter`.
 void findDeadStorages(Schedule &schedule);
-/// The text of an error that becomes part of another: of one diagnostic without its severity.
-std::string messageOf(llvm::Error error);
 
 } // namespace rondo

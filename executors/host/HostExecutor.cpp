@@ -179,6 +179,9 @@ ClaimAnswer HostExecutor::claim(const Trace &trace, OpId id) const {
     return ClaimAnswer::accept();
   if (view.op.spec().bodies == BodyKind::Region) // its ops answer for themselves
     return ClaimAnswer::accept();
+  if (view.op.spec().bodies != BodyKind::None)
+    return ClaimAnswer::decline("it has bodies that are chosen at run time, which programs do not "
+                                "run");
   const HostKernelSpec *spec = find(view.op.name());
   if (!spec)
     return ClaimAnswer::decline("it has no kernel for '" + view.op.name().str() +

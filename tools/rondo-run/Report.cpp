@@ -98,7 +98,10 @@ static std::vector<Column> columns() {
       {"copied B", false, [](R r) { return std::to_string(r.copiedPerStep); }},
       {"loss err", false, [](R r) { return r.errors ? number("%.1e", r.errors->loss) : "-"; }},
       {"max err", false, [](R r) { return r.errors ? number("%.1e", r.errors->other) : "-"; }},
-      {"bits", false, [](R r) { return r.isReplayEqual ? "equal" : "DIFFER"; }},
+      {"bits", false,
+       [](R r) { return !r.isReplayEqual   ? "-"
+                        : *r.isReplayEqual ? "equal"
+                                           : "DIFFER"; }},
       {"peak B", false, [](R r) { return bytes(r.peakBytes); }},
       {"bound B", false, [](R r) { return bytes(r.lowerBound); }},
       {"ratio", false,

@@ -118,7 +118,7 @@ static bool meetsBounds(const RunReport &run, const Options &options) {
       fail(run.errors->worst + " is off by " + text(run.errors->other) + ", the bound is " +
            text(bound));
   }
-  if (!run.isReplayEqual)
+  if (run.isReplayEqual == false)
     fail("replayed results have other bits than eager ones");
   if (double(run.peakBytes) > options.memoryBound * double(run.lowerBound))
     fail("a step took " + llvm::Twine(run.peakBytes) + " bytes, more than " +
