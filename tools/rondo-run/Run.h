@@ -39,8 +39,9 @@ struct RunReport {
   CacheCounters counters;
   uint64_t copiedPerStep = 0;   ///< bytes that the replay of one step copies
   std::optional<Errors> errors; ///< if values were recorded; the worst of eager and replayed
-  bool isReplayEqual = true;    ///< replayed results have the bits of eager ones
-  uint64_t peakBytes = 0;       ///< on the device, in a step
+  /// Replayed results have the bits of eager ones; nothing if nothing was replayed.
+  std::optional<bool> isReplayEqual;
+  uint64_t peakBytes = 0; ///< on the device, in a step
   /// What such a step needs: arguments, outputs, saved values and the greatest sum of the bytes of
   /// live temporaries.
   uint64_t lowerBound = 0;
