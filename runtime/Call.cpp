@@ -289,7 +289,7 @@ private:
 
   //===--- Regions --------------------------------------------------------===//
 
-  llvm::Error runRegion(const RegionPlan &region) {
+  llvm::Error runRegion(const ScheduledRegion &region) {
     GraphKey key = keyOf(region);
     GraphEntryRef entry = findEntry(region, key);
     if (entry && entry->findMoved(schedule_, bases_)) {
@@ -306,13 +306,13 @@ private:
   }
 
   /// After a failed capture.
-  llvm::Error runWithoutGraph(const RegionPlan &region) {
+  llvm::Error runWithoutGraph(const ScheduledRegion &region) {
     if (program_.options_.onCaptureFailure == CaptureFailure::Error)
       return makeDeviceError(DeviceErrorKind::NotCapturable, failure_);
     return runEagerly(region);
   }
 
-  GraphKey keyOf(const RegionPlan &region) const {
+  GraphKey keyOf(const ScheduledRegion &region) const {
     GraphKey key;
     key.program = variant_.uid;
     key.region = region.uid;
@@ -325,7 +325,7 @@ private:
     return key;
   }
 
-  GraphEntryRef findEntry(const RegionPlan &region, const GraphKey &key) {
+  GraphEntryRef findEntry(const ScheduledRegion &region, const GraphKey &key) {
     Lane::Recent &recent = lane_->recent[{variant_.uid, region.uid}];
     if (recent.key == key)
       if (GraphEntryRef entry = recent.entry.lock())
@@ -339,7 +339,7 @@ private:
   /// Builds and caches the graph of `region`. False if that failed. Unless that is an error of the
   /// call, or another thread was to blame, it is remarked upon and the region changed for later
   /// calls.
-  bool build(const RegionPlan &region, const GraphKey &key, GraphEntryRef &entry) {
+  bool build(const ScheduledRegion &region, const GraphKey &key, GraphEntryRef &entry) {
     auto begin = std::chrono::steady_clock::now();
     for (unsigned attempt = 0;; ++attempt) {
       BuildFailure failure;
@@ -367,7 +367,7 @@ private:
     }
   }
 
-  llvm::Error runEagerly(const RegionPlan &region) {
+  llvm::Error runEagerly(const ScheduledRegion &region) {
     region.cache->countEagerRun();
     for (uint32_t i = region.begin; i < region.end; ++i)
       if (llvm::Error error = runStep(i))
@@ -436,9 +436,9 @@ llvm::Expected<Variant *> ProgramImpl::variantOf(const SavedState &saved) const 
 }
 
 /// The part of `region` that the steps [begin, end) are.
-static RegionPlan partOf(const Schedule &schedule, const RegionPlan &region, uint32_t begin,
-                         uint32_t end, uint32_t uid) {
-  RegionPlan part = region;
+static ScheduledRegion partOf(const Schedule &schedule, const ScheduledRegion &region,
+                              uint32_t begin, uint32_t end, uint32_t uid) {
+  ScheduledRegion part = region;
   part.begin = begin;
   part.end = end;
   part.uid = uid;
@@ -451,9 +451,10 @@ static RegionPlan partOf(const Schedule &schedule, const RegionPlan &region, uin
     return true;
   };
   llvm::erase_if(part.staticInputs, isUntouched);
-  llvm::erase_if(part.copied,
-                 [&](const RegionPlan::Copied &copied) { return isUntouched(copied.storage); });
-  for (RegionPlan::Copied &copied : part.copied)
+  llvm::erase_if(part.copied, [&](const ScheduledRegion::Copied &copied) {
+    return isUntouched(copied.storage);
+  });
+  for (ScheduledRegion::Copied &copied : part.copied)
     copied.isRead = true; // the other part may have written some of it
   part.scalars = scalarsTaken(schedule, begin, end);
   return part;
@@ -512,9 +513,9 @@ void ProgramImpl::replaceRegion(Variant &variant, Side side, uint32_t uid,
                                 std::optional<uint32_t> step, const std::string &reason) {
   std::lock_guard<std::mutex> lock(mutex_);
   SidePlan &plan = variant.side(side);
-  auto regions = std::make_shared<std::vector<RegionPlan>>();
+  auto regions = std::make_shared<std::vector<ScheduledRegion>>();
   bool isSplit = step && options_.onCaptureFailure == CaptureFailure::Split;
-  for (const RegionPlan &region : *plan.regions) {
+  for (const ScheduledRegion &region : *plan.regions) {
     if (region.uid != uid) {
       regions->push_back(region);
       continue;

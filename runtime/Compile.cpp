@@ -203,7 +203,7 @@ llvm::Error ProgramImpl::finishSide(SidePlan &plan, Variant &variant) {
       return state.takeError();
     plan.generators.push_back(*state);
   }
-  for (RegionPlan &region : schedule.regions) {
+  for (ScheduledRegion &region : schedule.regions) {
     region.uid = variant.nextRegion++;
     for (uint32_t storage : region.staticInputs) // by policy, if not by tag
       schedule.storages[storage].isStatic = true;
@@ -224,13 +224,13 @@ llvm::Error ProgramImpl::finishSide(SidePlan &plan, Variant &variant) {
         region.usesForwardResults |= space == Space::ForwardResults;
       }
     }
-    for (const RegionPlan::Copied &copied : region.copied) {
+    for (const ScheduledRegion::Copied &copied : region.copied) {
       Space space = schedule.storages[copied.staging].space;
       region.usesSlab |= space == Space::Slab;
       region.usesResults |= space == Space::Results;
     }
   }
-  plan.regions = std::make_shared<const std::vector<RegionPlan>>(schedule.regions);
+  plan.regions = std::make_shared<const std::vector<ScheduledRegion>>(schedule.regions);
   return llvm::Error::success();
 }
 
@@ -262,14 +262,14 @@ std::vector<RegionInfo> ProgramImpl::regions() const {
     if (!latest_ || (side == Side::Backward && !latest_->backward))
       continue;
     const SidePlan &plan = latest_->side(side);
-    for (const RegionPlan &region : *plan.regions) {
+    for (const ScheduledRegion &region : *plan.regions) {
       RegionInfo info{side,
                       region.id,
                       region.numOps,
                       unsigned(region.staticInputs.size()),
                       unsigned(region.copied.size()),
                       0};
-      for (const RegionPlan::Copied &copied : region.copied)
+      for (const ScheduledRegion::Copied &copied : region.copied)
         info.copiedBytes += plan.schedule.storages[copied.storage].bytes *
                             (unsigned(copied.isRead) + unsigned(copied.isWritten));
       infos.push_back(info);

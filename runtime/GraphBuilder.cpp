@@ -171,7 +171,7 @@ private:
 
 class GraphBuilder {
 public:
-  GraphBuilder(const DeviceRef &device, const Schedule &schedule, const RegionPlan &region,
+  GraphBuilder(const DeviceRef &device, const Schedule &schedule, const ScheduledRegion &region,
                const Bases &bases, llvm::ArrayRef<Slot> scalars, bool check, BuildFailure &failure)
       : device_(device), schedule_(schedule), region_(region), bases_(bases),
         scalars_(scalars.begin(), scalars.end()), check_(check), failure_(failure),
@@ -246,7 +246,7 @@ private:
   }
 
   llvm::Error addCopiesIn(GraphSink &sink) {
-    for (const RegionPlan::Copied &input : region_.copied) {
+    for (const ScheduledRegion::Copied &input : region_.copied) {
       const PlannedStorage &storage = schedule_.storages[input.storage];
       GraphEntry::Copy copy{input.storage,
                             bases_.address(schedule_.storages[input.staging]),
@@ -317,7 +317,7 @@ private:
   llvm::Error addPoison(GraphSink &sink, uint32_t index) {
     for (uint32_t i : schedule_.deadAfter[index]) {
       const PlannedStorage &storage = schedule_.storages[i];
-      bool isCopiedBack = llvm::any_of(region_.copied, [&](const RegionPlan::Copied &input) {
+      bool isCopiedBack = llvm::any_of(region_.copied, [&](const ScheduledRegion::Copied &input) {
         return input.staging == i && input.isWritten;
       });
       if (isCopiedBack)
@@ -332,7 +332,7 @@ private:
 
   const DeviceRef &device_;
   const Schedule &schedule_;
-  const RegionPlan &region_;
+  const ScheduledRegion &region_;
   const Bases &bases_;
   std::vector<Slot> scalars_;
   const bool check_;
@@ -346,7 +346,7 @@ private:
 } // namespace
 
 llvm::Expected<GraphEntryRef> rondo::buildGraph(const DeviceRef &device, const Schedule &schedule,
-                                                const RegionPlan &region, const Bases &bases,
+                                                const ScheduledRegion &region, const Bases &bases,
                                                 llvm::ArrayRef<Slot> scalars, bool check,
                                                 BuildFailure &failure) {
   llvm::Expected<GraphEntryRef> entry =

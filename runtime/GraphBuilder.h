@@ -74,7 +74,7 @@ struct BuildFailure {
 /// error nothing is left behind; `failure` says which op was to blame. `check` proves the order of
 /// nodes (OrderChecker.h).
 llvm::Expected<GraphEntryRef> buildGraph(const DeviceRef &device, const Schedule &schedule,
-                                         const RegionPlan &region, const Bases &bases,
+                                         const ScheduledRegion &region, const Bases &bases,
                                          llvm::ArrayRef<Slot> scalars, bool check,
                                          BuildFailure &failure);
 

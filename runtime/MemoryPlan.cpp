@@ -205,8 +205,8 @@ static uint64_t greatestLiveSum(const Schedule &schedule,
 
 void rondo::planMemory(Schedule &schedule, unsigned numDevices) {
   std::vector<bool> isStaging(schedule.storages.size(), false);
-  for (const RegionPlan &region : schedule.regions)
-    for (const RegionPlan::Copied &copied : region.copied)
+  for (const ScheduledRegion &region : schedule.regions)
+    for (const ScheduledRegion::Copied &copied : region.copied)
       isStaging[copied.staging] = true;
   schedule.memory.lowerBound = greatestLiveSum(schedule, [&](uint32_t i) { return !isStaging[i]; });
   schedule.memory.temporaries = greatestLiveSum(schedule, [&](uint32_t i) {

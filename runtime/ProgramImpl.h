@@ -35,7 +35,7 @@ private:
   Tensor tensor(const ResultPlan &plan) const;
 };
 
-using RegionList = std::shared_ptr<const std::vector<RegionPlan>>;
+using RegionList = std::shared_ptr<const std::vector<ScheduledRegion>>;
 
 /// One side of a variant.
 struct SidePlan {

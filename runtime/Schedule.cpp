@@ -43,7 +43,7 @@ public:
     if (const Op *end = trace_.terminator())
       addResults(*end);
     finishLifetimes();
-    for (RegionPlan &region : schedule_.regions)
+    for (ScheduledRegion &region : schedule_.regions)
       planInputs(region);
     collectWrittenInputs();
     if (diagnostics_.hasErrors())
@@ -218,7 +218,7 @@ private:
     for (auto [argument, operand] : llvm::zip(trace_.arguments(body), op.operands()))
       places_[argument.index()] = operand ? places_[operand.index()] : Place();
     bool isGraph = op.name() == core::cudaGraphOp;
-    RegionPlan region;
+    ScheduledRegion region;
     region.begin = schedule_.steps.size();
     lowerBody(body);
     region.end = schedule_.steps.size();
@@ -237,7 +237,7 @@ private:
   }
 
   /// Remembers what the attribute `inputs` says of the caller's storages.
-  void addPolicies(const Op &op, const RegionPlan &region) {
+  void addPolicies(const Op &op, const ScheduledRegion &region) {
     const Attribute *attribute = op.attribute("inputs");
     const Attribute::List *list = attribute ? attribute->asList() : nullptr;
     for (unsigned i = 0; list && i < list->size() && i < op.operands().size(); ++i) {
@@ -526,7 +526,7 @@ private:
   }
 
   /// Divides the caller's storages that the region touches, and adds the staging of those copied.
-  void planInputs(RegionPlan &region) {
+  void planInputs(ScheduledRegion &region) {
     llvm::DenseMap<uint32_t, size_t> copied;
     llvm::SmallSetVector<uint32_t, 8> fixed;
     for (uint32_t i = region.begin; i < region.end; ++i)
@@ -534,11 +534,11 @@ private:
         planInput(region, access, schedule_.steps[i], copied, fixed);
     region.staticInputs.assign(fixed.begin(), fixed.end());
     region.scalars = scalarsTaken(schedule_, region.begin, region.end);
-    for (RegionPlan::Copied &input : region.copied)
+    for (ScheduledRegion::Copied &input : region.copied)
       addStaging(region, input);
   }
 
-  void planInput(RegionPlan &region, const Access &access, const Step &step,
+  void planInput(ScheduledRegion &region, const Access &access, const Step &step,
                  llvm::DenseMap<uint32_t, size_t> &copied,
                  llvm::SmallSetVector<uint32_t, 8> &fixed) {
     const PlannedStorage &storage = schedule_.storages[access.storage];
@@ -562,7 +562,7 @@ private:
     region.copied[found->second].isWritten |= access.isWrite;
   }
 
-  void addStaging(const RegionPlan &region, RegionPlan::Copied &input) {
+  void addStaging(const ScheduledRegion &region, ScheduledRegion::Copied &input) {
     PlannedStorage staging;
     const PlannedStorage &storage = schedule_.storages[input.storage];
     staging.device = storage.device;

@@ -73,7 +73,7 @@ struct Step {
 };
 
 /// One region.
-struct RegionPlan {
+struct ScheduledRegion {
   uint32_t begin = 0, end = 0; ///< steps, half open
   uint32_t uid = 0;            ///< in the graph's key
   unsigned id = 0, numOps = 0;
@@ -110,7 +110,7 @@ struct Schedule {
   Side side = Side::Forward;
   std::vector<Step> steps;
   std::vector<PlannedStorage> storages;
-  std::vector<RegionPlan> regions; ///< in order, disjoint
+  std::vector<ScheduledRegion> regions; ///< in order, disjoint
 
   std::vector<ParameterInfo> inputs, results;
   std::vector<Place> inputPlaces; ///< of inputs

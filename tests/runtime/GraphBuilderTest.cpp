@@ -64,7 +64,7 @@ protected:
 
   static constexpr GraphNodeKind kernel = GraphNodeKind::Kernel, copy = GraphNodeKind::Copy;
   Schedule schedule;
-  RegionPlan region;
+  ScheduledRegion region;
   std::vector<StorageRef> memory;
   std::vector<std::byte *> arguments;
   Bases bases;

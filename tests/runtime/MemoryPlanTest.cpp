@@ -184,7 +184,7 @@ TEST(MemoryPlanTest, TemporariesBeforePersistent) {
 TEST(MemoryPlanTest, StagingIsOurOwn) {
   Schedule schedule = scheduleOf(
       2, {storageOf(Space::Argument, 100, 0, forever), storageOf(Space::Arena, 100, 0, 1)});
-  RegionPlan region;
+  ScheduledRegion region;
   region.end = 2;
   region.copied.push_back({0, 1, true, false});
   schedule.regions.push_back(region);

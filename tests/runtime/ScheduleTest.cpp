@@ -24,14 +24,14 @@ std::vector<std::string> accessesOf(const Step &step) {
 }
 
 /// `x: read`, `x: read written` of the copied inputs, by argument.
-std::vector<std::string> copiesOf(const Schedule &schedule, const RegionPlan &region) {
+std::vector<std::string> copiesOf(const Schedule &schedule, const ScheduledRegion &region) {
   std::vector<std::string> texts;
-  for (const RegionPlan::Copied &copied : region.copied)
+  for (const ScheduledRegion::Copied &copied : region.copied)
     texts.push_back(schedule.storages[copied.storage].name + ":" + (copied.isRead ? " read" : "") +
                     (copied.isWritten ? " written" : ""));
   return texts;
 }
-std::vector<std::string> staticsOf(const Schedule &schedule, const RegionPlan &region) {
+std::vector<std::string> staticsOf(const Schedule &schedule, const ScheduledRegion &region) {
   std::vector<std::string> texts;
   for (uint32_t storage : region.staticInputs)
     texts.push_back(schedule.storages[storage].name);
@@ -186,13 +186,13 @@ trace @t(%x: f32[4], %w: f32[2, 2] parameter, %b: f32[4] buffer, %o: f32[4], %p:
   return()
 })");
   ASSERT_THAT(schedule.regions, SizeIs(1));
-  const RegionPlan &region = schedule.regions[0];
+  const ScheduledRegion &region = schedule.regions[0];
   EXPECT_EQ(region.begin, 0u);
   EXPECT_EQ(region.end, 6u);
   EXPECT_THAT(staticsOf(schedule, region), ElementsAre("%w", "%b"));
   EXPECT_THAT(copiesOf(schedule, region), ElementsAre("%x: read", "%o: written", "%p: read written",
                                                       "%gaps: read written", "%m: read written"));
-  for (const RegionPlan::Copied &copied : region.copied) {
+  for (const ScheduledRegion::Copied &copied : region.copied) {
     const PlannedStorage &staging = schedule.storages[copied.staging];
     EXPECT_EQ(staging.bytes, schedule.storages[copied.storage].bytes);
     EXPECT_EQ(staging.begin, region.begin);
