@@ -137,7 +137,7 @@ llvm::Expected<Lane *> ProgramImpl::leaseLane(std::unique_lock<std::mutex> &lock
       error = made.takeError();
   }
   if (error) {
-    if (llvm::any_of(llvm::drop_begin(lane->streams), [](const auto &s) { return !s; }))
+    if (lane->streams.size() > 1 && !lane->streams.back()) // all or none
       lane->streams.clear();
     lane->isBusy = false;
     laneReturned_.notify_all();

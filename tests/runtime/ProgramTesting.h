@@ -54,7 +54,7 @@ protected:
     Tensor tensor = cantFail(Tensor::empty(
         device, DType::F32, shape ? *shape : std::vector<int64_t>{int64_t(values.size())}));
     EXPECT_EQ(tensor.numElements(), int64_t(values.size()));
-    std::memcpy(tensor.data(), values.data(), values.size() * sizeof(float));
+    llvm::copy(values, reinterpret_cast<float *>(tensor.data()));
     return tensor;
   }
 
