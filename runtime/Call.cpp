@@ -215,7 +215,7 @@ private:
       if (llvm::Error error = stream_.copy((*copy)->data(), tensor.data(), tensor.extentBytes()))
         return error;
       bound_.addresses[i] = (*copy)->data();
-      aligned_.push_back(*copy);
+      aligned_.push_back(std::move(*copy));
     }
     return llvm::Error::success();
   }
