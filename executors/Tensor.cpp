@@ -68,6 +68,22 @@ size_t rondo::stridedExtentBytes(DType dtype, llvm::ArrayRef<int64_t> shape,
   return size_t(last + 1) * dtypeSize(dtype);
 }
 
+void rondo::forEachElement(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides,
+                           llvm::function_ref<void(int64_t, int64_t)> visit) {
+  llvm::SmallVector<int64_t, 5> index(shape.size(), 0);
+  int64_t offset = 0;
+  for (int64_t i = 0, count = product(shape); i < count; ++i) {
+    visit(i, offset);
+    for (size_t d = shape.size(); d-- > 0;) {
+      offset += strides[d];
+      if (++index[d] < shape[d])
+        break;
+      offset -= strides[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
 llvm::SmallVector<int64_t, 5> rondo::constantDims(const Dims &dims) {
   llvm::SmallVector<int64_t, 5> values;
   for (const Dim &dim : dims)
@@ -134,15 +150,9 @@ TensorType Tensor::type() const {
 /// Elements of `source`, in host memory, in row-major order.
 static void gather(const TensorRef &source, std::byte *destination) {
   size_t size = dtypeSize(source.dtype);
-  llvm::SmallVector<int64_t, 5> index(source.rank(), 0);
-  for (int64_t i = 0, end = source.numElements(); i < end; ++i) {
-    int64_t offset = 0;
-    for (unsigned d = 0; d < source.rank(); ++d)
-      offset += index[d] * source.strides[d];
+  forEachElement(source.shape, source.strides, [&](int64_t i, int64_t offset) {
     std::memcpy(destination + i * size, source.as<std::byte>() + offset * size, size);
-    for (unsigned d = source.rank(); d-- > 0 && ++index[d] == source.shape[d];)
-      index[d] = 0;
-  }
+  });
 }
 
 llvm::Expected<Tensor> rondo::copyTo(const DeviceRef &device, const Tensor &source,

@@ -50,15 +50,9 @@ inline constexpr llvm::StringLiteral usualPipeline =
 inline std::vector<std::byte> bytesOf(const Tensor &tensor) {
   size_t size = dtypeSize(tensor.dtype());
   std::vector<std::byte> bytes(tensor.numElements() * size);
-  llvm::SmallVector<int64_t, 5> index(tensor.rank(), 0);
-  for (int64_t i = 0; i < tensor.numElements(); ++i) {
-    int64_t offset = 0;
-    for (unsigned d = 0; d < tensor.rank(); ++d)
-      offset += index[d] * tensor.strides()[d];
+  forEachElement(tensor.shape(), tensor.strides(), [&](int64_t i, int64_t offset) {
     std::memcpy(bytes.data() + i * size, tensor.data() + offset * size, size);
-    for (unsigned d = tensor.rank(); d-- > 0 && ++index[d] == tensor.shape()[d];)
-      index[d] = 0;
-  }
+  });
   return bytes;
 }
 
@@ -153,15 +147,9 @@ inline llvm::Expected<Sample> loadSample(llvm::StringRef name, const OpRegistry 
 inline Tensor laidOut(const DeviceRef &device, const TensorType &type, const Tensor &source) {
   Tensor tensor = cantFail(Tensor::empty(device, type));
   size_t size = dtypeSize(type.dtype);
-  llvm::SmallVector<int64_t, 5> index(tensor.rank(), 0);
-  for (int64_t i = 0; i < tensor.numElements(); ++i) {
-    int64_t offset = 0;
-    for (unsigned d = 0; d < tensor.rank(); ++d)
-      offset += index[d] * tensor.strides()[d];
+  forEachElement(tensor.shape(), tensor.strides(), [&](int64_t i, int64_t offset) {
     std::memcpy(tensor.data() + offset * size, source.data() + i * size, size);
-    for (unsigned d = tensor.rank(); d-- > 0 && ++index[d] == tensor.shape()[d];)
-      index[d] = 0;
-  }
+  });
   return tensor;
 }
 

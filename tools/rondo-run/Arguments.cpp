@@ -14,24 +14,6 @@ using namespace rondo;
 // Elements
 //===----------------------------------------------------------------------===//
 
-/// Calls `visit(i, offset)` for every element in row-major order: its number and where it is, in
-/// elements.
-static void forEachElement(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides,
-                           llvm::function_ref<void(int64_t, int64_t)> visit) {
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  llvm::SmallVector<int64_t, 5> index(shape.size(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t offset = 0;
-    for (size_t d = 0; d < shape.size(); ++d)
-      offset += index[d] * strides[d];
-    visit(i, offset);
-    for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];)
-      index[d] = 0;
-  }
-}
-
 static const llvm::fltSemantics *semanticsOf(DType dtype) {
   switch (dtype) {
   case DType::F16:

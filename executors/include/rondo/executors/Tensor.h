@@ -109,6 +109,10 @@ private:
 /// negative); 0 if it has no elements.
 size_t stridedExtentBytes(DType dtype, llvm::ArrayRef<int64_t> shape,
                           llvm::ArrayRef<int64_t> strides);
+/// Calls `visit(i, offset)` for every element in row-major order: its number, and where it is, in
+/// elements from the first.
+void forEachElement(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides,
+                    llvm::function_ref<void(int64_t i, int64_t offset)> visit);
 /// The sizes or strides of a type without symbols.
 llvm::SmallVector<int64_t, 5> constantDims(const Dims &dims);
 
