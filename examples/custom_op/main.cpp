@@ -1,8 +1,8 @@
 //===- main.cpp - An op of one's own, run on the host ---------------------===//
 //
 // The twenty lines for an op that Rondo does not have, `mylib.twice`: what it is (registerTwice)
-// and how the host runs it (addTwice). The rest builds a trace with it, lets the executor claim it,
-// and runs it.
+// and how the host runs it (addTwice). The rest builds a trace with it, compiles it, and calls the
+// program: once eagerly, once as a replayed graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +11,10 @@
 #include "rondo/ir/CoreOps.h"
 #include "rondo/ir/Text.h"
 #include "rondo/ir/TraceBuilder.h"
+#include "rondo/passes/CUDAGraphTransform.h"
 #include "rondo/passes/PassManager.h"
 #include "rondo/passes/Passes.h"
+#include "rondo/runtime/Program.h"
 
 #include "llvm/Support/Format.h"
 
@@ -49,52 +51,58 @@ static llvm::Error addTwice(HostExecutor &executor) {
   return executor.add(std::move(spec));
 }
 
-/// y = twice(twice(x)), claimed by `executor`.
-static llvm::Expected<TracePair> build(const OpRegistry &registry, const HostExecutor &executor) {
+/// y = twice(twice(x)).
+static llvm::Expected<TracePair> build(const OpRegistry &registry) {
   TraceBuilder b(registry, "four_times");
   ValueId x = b.argument("x", TensorType(DType::F32, {2, 3}));
   b.returnValues({b.op("mylib.twice", {b.op("mylib.twice", {x})})});
   llvm::Expected<Trace> trace = std::move(b).finish();
   if (!trace)
     return trace.takeError();
-  PassManager manager;
-  manager.add(createExecutionTransform({&executor}));
-  return manager.run(TracePair(std::move(*trace)));
+  return TracePair(std::move(*trace));
 }
 
-/// Runs the ops of `trace` one after the other on a stream: what a program of rondo::runtime does,
-/// which also plans the memory and captures graphs. Returns what the trace returns.
-static llvm::Expected<Tensor> run(const Trace &trace, const HostExecutor &executor,
-                                  const DeviceRef &device, const Tensor &argument) {
+/// Compiles the pair: both ops become one region, which the first call runs and captures.
+static llvm::Expected<Program> compileForHost(TracePair pair, const HostExecutor &executor,
+                                              const DeviceRef &device) {
+  auto pipeline = [&executor](TracePair pair, const SymbolBindings &) {
+    PassManager manager;
+    manager.add(createExecutionTransform({&executor}))
+        .add(std::make_unique<CUDAGraphTransform>())
+        .add(createDelPass());
+    return manager.run(std::move(pair));
+  };
+  return compile(std::move(pair), device, &executor, pipeline);
+}
+
+/// Calls the program twice, prints what it gives, and returns true if that is right, and if the
+/// second call was a replay.
+static llvm::Expected<bool> callTwice(Program &program, const DeviceRef &device) {
   llvm::Expected<std::unique_ptr<Stream>> stream = device->createStream();
   if (!stream)
     return stream.takeError();
-  llvm::DenseMap<ValueId, Tensor> values;
-  values[trace.arguments().front()] = argument;
-  for (OpId id : trace.ops()) {
-    const Op &op = trace.op(id);
-    if (op.spec().terminator)
-      break;
-    llvm::Expected<KernelRef> kernel = executor.compile(trace, id, device);
-    if (!kernel)
-      return kernel.takeError();
-    llvm::Expected<Tensor> result = Tensor::empty(device, trace.tensorType(op.result()));
-    if (!result)
-      return result.takeError();
-    const Slot operand{values.lookup(op.operand(0)).data()}, out{result->data()};
-    KernelArgs args;
-    args.operands = operand;
-    args.results = out;
-    if (llvm::Error error = (*kernel)->enqueue(**stream, args))
+  bool isRight = true;
+  for (int call = 0; call < 2; ++call) {
+    llvm::Expected<Tensor> x = Tensor::empty(device, DType::F32, {2, 3});
+    if (!x)
+      return x.takeError();
+    for (int i = 0; i < 6; ++i)
+      x->ref().as<float>()[i] = float(i + call);
+    llvm::SmallVector<Value> results;
+    if (llvm::Error error = program.forward(**stream, {Value(*x)}, results))
       return error;
-    values[op.result()] = std::move(*result);
+    if (llvm::Error error = (*stream)->synchronize())
+      return error;
+    for (int i = 0; i < 6; ++i) {
+      float y = results[0].asTensor()->ref().as<float>()[i];
+      llvm::outs() << (i == 0 ? "" : " ") << llvm::format("%g", y);
+      isRight &= y == 4 * float(i + call);
+    }
+    llvm::outs() << "\n";
   }
-  if (llvm::Error error = (*stream)->synchronize())
-    return error;
-  return values.lookup(trace.terminator()->operand(0));
+  return isRight && program.counters().replays == 1;
 }
 
-/// Prints the trace and the result. Returns true if it is right.
 static llvm::Expected<bool> runExample() {
   OpRegistry registry;
   HostExecutor executor;
@@ -102,28 +110,15 @@ static llvm::Expected<bool> runExample() {
     return error;
   if (llvm::Error error = addTwice(executor))
     return error;
-  llvm::Expected<TracePair> pair = build(registry, executor);
+  llvm::Expected<TracePair> pair = build(registry);
   if (!pair)
     return pair.takeError();
   print(*pair, llvm::outs());
-
   DeviceRef device = createHostDevice();
-  llvm::Expected<Tensor> x = Tensor::empty(device, DType::F32, {2, 3});
-  if (!x)
-    return x.takeError();
-  for (int i = 0; i < 6; ++i)
-    x->ref().as<float>()[i] = float(i);
-  llvm::Expected<Tensor> y = run(pair->forward(), executor, device, *x);
-  if (!y)
-    return y.takeError();
-  bool isRight = true;
-  for (int i = 0; i < 6; ++i) {
-    float value = y->ref().as<float>()[i];
-    llvm::outs() << (i == 0 ? "" : " ") << llvm::format("%g", value);
-    isRight &= value == 4 * float(i);
-  }
-  llvm::outs() << "\n";
-  return isRight;
+  llvm::Expected<Program> program = compileForHost(std::move(*pair), executor, device);
+  if (!program)
+    return program.takeError();
+  return callTwice(*program, device);
 }
 
 int main() {
