@@ -100,7 +100,7 @@ constexpr llvm::StringLiteral overview =
     "  rondo-opt step.trace -p dce,cse,execution,cuda-graph,del --explain\n"
     "  rondo-opt gpt.json -p execution,cuda-graph{partition=dataflow} --emit=json -o regions.json\n"
     "\n"
-    "The executor 'host' claims ops by a table of what the host executor does.\n"
+    "The executor 'host' claims every op it knows, on any device: a partition needs no kernels.\n"
     "Exit codes: 0 success, 1 bad input or a pass failed, 2 wrong usage, 3 output not written.\n";
 
 } // namespace
