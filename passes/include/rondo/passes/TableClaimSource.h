@@ -47,9 +47,10 @@ private:
   std::optional<llvm::SmallVector<DType, 4>> dtypes_;
 };
 
-/// Stands for an executor that has every kernel, as source `host`: accepts every op of `registry`, capturable
-/// unless it synchronises with the host, whatever its devices and dtypes; declines opaque ops. An
-/// op with bodies is accepted as such: what can be captured is for the ops in them to say.
+/// Stands for an executor that has every kernel, as source `host`: accepts every op of `registry`,
+/// capturable unless it synchronises with the host, whatever its devices and dtypes; declines
+/// opaque ops. An op with bodies is accepted as such: what can be captured is for the ops in them
+/// to say.
 TableClaimSource makeHostClaimTable(const OpRegistry &registry);
 
 } // namespace rondo
