@@ -1,17 +1,26 @@
-# rondo_add_layer(<name> [FOLDER <folder>] [PUBLIC <target>...] [PRIVATE <target>...])
+# rondo_add_layer(<name> [FOLDER <folder>] [SOURCES <folder>] [PUBLIC <target>...] [PRIVATE <target>...])
 #
-# Defines the static library `rondo_<name>`, alias `rondo::<name>`, of `<folder>/*.cpp` (default:
-# `<name>`), with `<folder>/include` as its only include folder. PUBLIC are the layers and libraries that its headers
-# may include; PRIVATE ones are for its sources only and must be header-only: users of an
-# installed rondo do not need them. A folder without sources gives a header-only target.
+# Defines the static library `rondo_<name>`, alias `rondo::<name>`, of the *.cpp, and with CUDA the
+# *.cu, in SOURCES (default: FOLDER, whose default is `<name>`), with `<folder>/include` as its only
+# include folder. PUBLIC are the layers and libraries that its headers may include, or that what links
+# it needs; PRIVATE ones are for its sources only and must be header-only: users of an installed rondo
+# do not need them. A folder without sources gives a header-only target.
 function(rondo_add_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER" "PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;SOURCES" "PUBLIC;PRIVATE")
   set(target rondo_${name})
   set(folder ${name})
   if(arg_FOLDER)
     set(folder "${arg_FOLDER}")
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cpp")
+  set(source_folder "${PROJECT_SOURCE_DIR}/${folder}")
+  if(arg_SOURCES)
+    set(source_folder "${PROJECT_SOURCE_DIR}/${arg_SOURCES}")
+  endif()
+  set(patterns "${source_folder}/*.cpp")
+  if(RONDO_HAS_CUDA)
+    list(APPEND patterns "${source_folder}/*.cu")
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
 
   if(sources)
     add_library(${target} STATIC ${sources})

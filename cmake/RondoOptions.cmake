@@ -31,6 +31,7 @@ if(PROJECT_IS_TOP_LEVEL)
   mark_as_advanced(RONDO_CCACHE)
   if(RONDO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     set(CMAKE_CXX_COMPILER_LAUNCHER "${RONDO_CCACHE}")
+    set(CMAKE_CUDA_COMPILER_LAUNCHER "${RONDO_CCACHE}")
   endif()
 endif()
 
@@ -41,39 +42,48 @@ function(rondo_configure_target target)
   set_target_properties(${target} PROPERTIES
     CXX_EXTENSIONS OFF
     POSITION_INDEPENDENT_CODE ON)
-  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>)
+  if(RONDO_HAS_CUDA)
+    # CMake 3.25 does not know that nvcc compiles C++20.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
+      -std=c++20;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 is wrong about these when it optimises: the first in llvm::SmallDenseMap, the others in
     # std::string's operator+.
-    target_compile_options(${target} PRIVATE
-      -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:
+      -Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow>)
     # With strict aliasing, g++ 12 at -O2 drops the store that empties an llvm::Expected when a pointer
     # is moved out of it into an llvm::SmallVector: what it counts is released twice.
-    target_compile_options(${target} PRIVATE -fno-strict-aliasing)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-strict-aliasing>)
   endif()
   if(RONDO_WERROR)
-    target_compile_options(${target} PRIVATE -Werror)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()
   if(RONDO_PRECOMPILE_HEADERS)
     # Half of the time of a build goes into these. That every header includes what it needs is
     # tested apart (tests/layering, tests/embedding).
-    target_precompile_headers(${target} PRIVATE
-      <algorithm> <functional> <map> <memory> <optional> <string> <variant> <vector>
-      <llvm/ADT/DenseMap.h> <llvm/ADT/DenseSet.h> <llvm/ADT/STLExtras.h>
-      <llvm/ADT/SmallVector.h> <llvm/ADT/StringExtras.h> <llvm/ADT/StringMap.h>
-      <llvm/ADT/StringSet.h> <llvm/Support/Error.h> <llvm/Support/raw_ostream.h>)
+    foreach(header IN ITEMS
+        algorithm functional map memory optional string variant vector
+        llvm/ADT/DenseMap.h llvm/ADT/DenseSet.h llvm/ADT/STLExtras.h
+        llvm/ADT/SmallVector.h llvm/ADT/StringExtras.h llvm/ADT/StringMap.h
+        llvm/ADT/StringSet.h llvm/Support/Error.h llvm/Support/raw_ostream.h)
+      target_precompile_headers(${target} PRIVATE
+        "$<$<COMPILE_LANGUAGE:CXX>:<${header}$<ANGLE-R>>")
+    endforeach()
   endif()
   if(RONDO_SANITIZE)
-    target_compile_options(${target} PRIVATE
-      -fsanitize=${RONDO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:
+      -fsanitize=${RONDO_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>)
     target_link_options(${target} PUBLIC -fsanitize=${RONDO_SANITIZE})
   endif()
   if(RONDO_BUILD_FUZZERS)
-    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
     target_link_options(${target} PUBLIC -fsanitize=fuzzer-no-link)
   endif()
   if(RONDO_COVERAGE)
-    target_compile_options(${target} PRIVATE -fprofile-instr-generate -fcoverage-mapping)
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-fprofile-instr-generate;-fcoverage-mapping>)
     target_link_options(${target} PUBLIC -fprofile-instr-generate)
   endif()
 endfunction()

@@ -8,6 +8,7 @@ CommandSink::~CommandSink() = default;
 Event::~Event() = default;
 Graph::~Graph() = default;
 GraphExec::~GraphExec() = default;
+StreamTail::~StreamTail() = default;
 DeviceAPI::~DeviceAPI() = default;
 Kernel::~Kernel() = default;
 

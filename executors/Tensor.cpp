@@ -91,14 +91,31 @@ llvm::SmallVector<int64_t, 5> rondo::constantDims(const Dims &dims) {
   return values;
 }
 
-Tensor::Tensor(StorageRef storage, int64_t byteOffset, DType dtype, llvm::ArrayRef<int64_t> shape,
-               llvm::ArrayRef<int64_t> strides)
-    : storage_(std::move(storage)), byteOffset_(byteOffset), dtype_(dtype),
-      shape_(shape.begin(), shape.end()), strides_(strides.begin(), strides.end()) {
+TensorLayout::TensorLayout(Device device, DType dtype, llvm::ArrayRef<int64_t> shape,
+                           llvm::ArrayRef<int64_t> strides)
+    : device(device), dtype(dtype), shape(shape.begin(), shape.end()),
+      strides(strides.begin(), strides.end()), numElements(product(shape)),
+      extentBytes(stridedExtentBytes(dtype, shape, strides)) {
   assert(shape.size() == strides.size() && "a stride for every size");
+}
+
+LayoutRef TensorLayout::get(const TensorType &type) {
+  return LayoutRef(new TensorLayout(type.device, type.dtype, constantDims(type.shape),
+                                    constantDims(type.strides)));
+}
+
+Tensor::Tensor(StorageRef storage, int64_t byteOffset, LayoutRef layout)
+    : storage_(std::move(storage)), data_(storage_->data() + byteOffset),
+      layout_(std::move(layout)) {
+  assert(storage_->device() == layout_->device && "a storage of another device");
   assert(byteOffset >= 0 && byteOffset + extentBytes() <= storage_->bytes() &&
          "elements outside of the storage");
 }
+
+Tensor::Tensor(StorageRef storage, int64_t byteOffset, DType dtype, llvm::ArrayRef<int64_t> shape,
+               llvm::ArrayRef<int64_t> strides)
+    : Tensor(storage, byteOffset,
+             LayoutRef(new TensorLayout(storage->device(), dtype, shape, strides))) {}
 
 llvm::Expected<Tensor> Tensor::empty(DeviceRef device, DType dtype, llvm::ArrayRef<int64_t> shape) {
   llvm::Expected<StorageRef> storage =
@@ -118,29 +135,21 @@ llvm::Expected<Tensor> Tensor::empty(DeviceRef device, const TensorType &type) {
   return Tensor(std::move(*storage), 0, type.dtype, shape, strides);
 }
 
-int64_t Tensor::numElements() const {
-  return product(shape_);
-}
-
-size_t Tensor::extentBytes() const {
-  return stridedExtentBytes(dtype_, shape_, strides_);
-}
-
 bool Tensor::isContiguous() const {
   int64_t stride = 1;
   if (numElements() == 0)
     return true;
-  for (size_t i = shape_.size(); i-- > 0;) {
-    if (shape_[i] != 1 && strides_[i] != stride)
+  for (size_t i = rank(); i-- > 0;) {
+    if (shape()[i] != 1 && strides()[i] != stride)
       return false;
-    stride *= shape_[i];
+    stride *= shape()[i];
   }
   return true;
 }
 
 TensorType Tensor::type() const {
-  return TensorType(dtype_, Dims(shape_.begin(), shape_.end()),
-                    Dims(strides_.begin(), strides_.end()), device());
+  return TensorType(dtype(), Dims(shape().begin(), shape().end()),
+                    Dims(strides().begin(), strides().end()), device());
 }
 
 //===----------------------------------------------------------------------===//

@@ -15,15 +15,6 @@ std::string rondo::argumentText(const ParameterInfo &info, unsigned i, Side side
   return text + " of the " + sideName(side).str();
 }
 
-/// The type of the tensor that stands for a value: of an RNG state, seed and base offset.
-static std::optional<TensorType> tensorTypeOf(const Type &type) {
-  if (const TensorType *tensor = type.asTensor())
-    return *tensor;
-  if (const RNGStateType *state = type.asRNGState())
-    return TensorType(DType::I64, {2}, state->device);
-  return std::nullopt;
-}
-
 /// Strides matter where a dimension has more than one index.
 static bool fits(const TensorType &type, const Tensor &tensor) {
   if (type.dtype != tensor.dtype() || type.rank() != tensor.rank())
@@ -62,16 +53,19 @@ public:
       : schedule_(schedule), inputs_(inputs), bound_(bound) {}
 
   llvm::Error run() {
-    bound_.scalars.assign(schedule_.numScalars, Slot());
-    for (const auto &[scalar, value] : schedule_.constants)
-      bound_.scalars[scalar] = value;
     if (inputs_.size() != schedule_.inputs.size())
       return numberError(schedule_.inputs, schedule_.side, inputs_);
+    if (!bound_.isBound || !bound_.misaligned.empty())
+      reset();
+    bound_.isBound = false;
     for (unsigned i = 0; i < inputs_.size(); ++i)
       bind(i);
-    if (!isBad_)
+    if (!isBad_ && haveMoved_)
       checkOverlaps();
-    return isBad_ ? diagnostics_.takeError() : llvm::Error::success();
+    if (isBad_)
+      return diagnostics_.takeError();
+    bound_.isBound = true;
+    return llvm::Error::success();
   }
 
 private:
@@ -80,15 +74,43 @@ private:
     diagnostics_.error({}, argumentText(schedule_.inputs[i], i, schedule_.side) + ": " + message);
   }
 
+  void reset() {
+    bound_.addresses.assign(inputs_.size(), nullptr);
+    bound_.layouts.assign(inputs_.size(), nullptr);
+    bound_.misaligned.clear();
+    bound_.scalars.assign(schedule_.numScalars, Slot());
+    for (const auto &[scalar, value] : schedule_.constants)
+      bound_.scalars[scalar] = value;
+    ++bound_.staticsVersion;
+    haveMoved_ = true;
+  }
+
   void bind(unsigned i) {
+    const Tensor *tensor = inputs_[i].asTensor();
+    if (tensor && !tensor->isNull() && tensor->layout() == bound_.layouts[i]) {
+      if (tensor->data() != bound_.addresses[i])
+        move(i, *tensor);
+      return;
+    }
+    bindSlowly(i, tensor);
+  }
+
+  /// The argument, which fits, is elsewhere than before.
+  void move(unsigned i, const Tensor &tensor) {
+    bound_.addresses[i] = tensor.data();
+    haveMoved_ = true;
+    if (schedule_.storages[schedule_.inputPlaces[i].storage].isStatic)
+      ++bound_.staticsVersion;
+    checkAlignment(i, tensor);
+  }
+
+  void bindSlowly(unsigned i, const Tensor *tensor) {
     const ParameterInfo &info = schedule_.inputs[i];
-    std::byte *&address = bound_.addresses.emplace_back(nullptr);
     if (const ScalarType *scalar = info.type.asScalar()) {
       if (!bindScalar(scalar->kind, inputs_[i], bound_.scalars[schedule_.inputPlaces[i].scalar]))
         error(i, "expected a host scalar " + info.type.str() + ", got " + inputs_[i].description());
       return;
     }
-    const Tensor *tensor = inputs_[i].asTensor();
     std::optional<TensorType> type = tensorTypeOf(info.type);
     if (!type) {
       error(i, "programs take no values of type " + info.type.str());
@@ -96,12 +118,12 @@ private:
       error(i, "expected " + typeText(info.type) + ", got " + inputs_[i].description());
     } else if (tensor->device() != type->device) {
       error(i, "expected a tensor on " + deviceName(type->device) + ", got one on " +
-                   deviceName(tensor->device()));
+                   deviceName(tensor->device()) + "; copyTo moves it");
     } else if (!fits(*type, *tensor)) {
       error(i, "expected " + typeText(info.type) + ", got " + inputs_[i].description());
     } else {
-      address = tensor->data();
-      checkAlignment(i, *tensor);
+      bound_.layouts[i] = tensor->layout();
+      move(i, *tensor);
     }
   }
 
@@ -131,8 +153,31 @@ private:
       bound_.misaligned.push_back(i);
   }
 
+  /// Do two arguments share bytes, one of them written?
+  bool haveOverlaps() {
+    std::vector<BoundArguments::Range> &ranges = bound_.ranges;
+    ranges.clear();
+    for (unsigned i = 0; i < inputs_.size(); ++i)
+      if (const Tensor *tensor = inputs_[i].asTensor(); tensor && tensor->numElements() != 0)
+        ranges.push_back({tensor->data(), tensor->data() + tensor->extentBytes(),
+                          schedule_.storages[schedule_.inputPlaces[i].storage].isWritten});
+    llvm::sort(ranges, [](const auto &a, const auto &b) { return a.begin < b.begin; });
+    // The furthest end of those that begin before, of all and of the written ones.
+    const std::byte *end = nullptr, *writtenEnd = nullptr;
+    for (const BoundArguments::Range &range : ranges) {
+      if (range.begin < writtenEnd || (range.isWritten && range.begin < end))
+        return true;
+      end = std::max(end, range.end);
+      if (range.isWritten)
+        writtenEnd = std::max(writtenEnd, range.end);
+    }
+    return false;
+  }
+
   /// No other argument may share bytes with one that is written.
   void checkOverlaps() {
+    if (schedule_.writtenInputs.empty() || !haveOverlaps())
+      return;
     for (uint32_t storage : schedule_.writtenInputs) {
       if (schedule_.storages[storage].space != Space::Argument)
         continue;
@@ -152,7 +197,7 @@ private:
   llvm::ArrayRef<Value> inputs_;
   BoundArguments &bound_;
   DiagnosticList diagnostics_;
-  bool isBad_ = false;
+  bool isBad_ = false, haveMoved_ = false;
 };
 
 } // namespace

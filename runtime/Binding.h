@@ -6,11 +6,22 @@
 
 namespace rondo {
 
-/// Arguments of one call, checked against a schedule.
+/// Arguments of one call, checked against a schedule. Used again for the next call with that
+/// schedule, which then looks only at what is not as it was.
 struct BoundArguments {
-  llvm::SmallVector<std::byte *, 64> addresses; ///< by input; null for scalars
-  llvm::SmallVector<Slot, 16> scalars;          ///< by number, as many as the schedule has
-  llvm::SmallVector<unsigned, 2> misaligned;    ///< inputs below the minimum alignment
+  std::vector<std::byte *> addresses;        ///< by input; null for scalars
+  std::vector<Slot> scalars;                 ///< by number, as many as the schedule has
+  llvm::SmallVector<unsigned, 2> misaligned; ///< inputs below the minimum alignment
+  std::vector<LayoutRef> layouts;            ///< by input: the one of the last call; it fits
+  /// Changes whenever a static input is elsewhere than in the call before.
+  uint64_t staticsVersion = 0;
+  /// What is here is of a call whose arguments fitted.
+  bool isBound = false;
+  struct Range {
+    const std::byte *begin, *end;
+    bool isWritten;
+  };
+  std::vector<Range> ranges; ///< room to work in
 };
 
 /// `argument #2 '%w' (blocks.0.weight) of the forward`.

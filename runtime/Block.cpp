@@ -20,10 +20,6 @@ llvm::Expected<BlockRef> Block::create(llvm::ArrayRef<DeviceRef> devices,
     }
     block->storages_.push_back(std::move(storage));
   }
-  llvm::Expected<std::unique_ptr<Event>> event = devices.front()->createEvent();
-  if (!event)
-    return event.takeError();
-  block->lastUse_ = std::move(*event);
   return block;
 }
 
@@ -31,21 +27,6 @@ bool Block::isIdle() const {
   return references_.load(std::memory_order_acquire) == 1 &&
          llvm::all_of(storages_,
                       [](const StorageRef &storage) { return !storage || storage->isUnique(); });
-}
-
-llvm::Error Block::acquire(Stream &stream) {
-  if (lastStream_ == 0 || lastStream_ == stream.id())
-    return llvm::Error::success();
-  return stream.wait(*lastUse_);
-}
-
-llvm::Error Block::release(Stream &stream) {
-  lastStream_ = stream.id();
-  return stream.record(*lastUse_);
-}
-
-llvm::Error Block::synchronize() {
-  return lastStream_ ? lastUse_->synchronize() : llvm::Error::success();
 }
 
 void Block::clearSaved() {

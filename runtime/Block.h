@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include "rondo/runtime/LastUse.h"
+
 #include "rondo/executors/Kernel.h"
 #include "rondo/executors/Tensor.h"
 
@@ -43,14 +45,8 @@ public:
   /// storages.
   bool isIdle() const;
 
-  /// What is submitted to `stream` from here on waits for the last use on another stream.
-  llvm::Error acquire(Stream &stream);
-  /// The work submitted to `stream` so far is the last use.
-  llvm::Error release(Stream &stream);
-  uint64_t lastStream() const { return lastStream_; }
-  /// Waits for the last use.
-  llvm::Error synchronize();
-
+  LastUse &lastUse() { return lastUse_; }
+  uint64_t lastStream() const { return lastUse_.stream(); }
   // Of the lease, for the pool's owner.
 
   uint64_t leaseStream = 0; ///< of the call that leased it last; 0 before that
@@ -75,9 +71,9 @@ public:
 private:
   Block() = default;
 
-  uint64_t id_ = 0, lastStream_ = 0;
+  uint64_t id_ = 0;
   llvm::SmallVector<StorageRef, 1> storages_;
-  std::unique_ptr<Event> lastUse_;
+  LastUse lastUse_;
   mutable std::atomic<uint32_t> references_ = 0;
 };
 

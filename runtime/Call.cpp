@@ -27,19 +27,14 @@ public:
   }
 
   llvm::Error run(BlockRef &slab, llvm::SmallVectorImpl<Value> &results) {
-    if (llvm::Error error = bindArguments(schedule_, inputs_, bound_))
-      return error;
     isCaptured_ = stream_.captureStatus() != CaptureStatus::None;
-    if (isCaptured_ && !bound_.misaligned.empty())
-      return makeError(text(bound_.misaligned.front()) +
-                       ": while the stream is being captured its address has to be a multiple of " +
-                       llvm::Twine(DeviceAPI::minAlignment) + " bytes");
-    if (side_ == Side::Backward)
-      if (llvm::Error error = checkSavedOverlaps(*slab))
-        return error;
     if (llvm::Error error = lease(slab))
       return error;
     slab_ = slab;
+    if (llvm::Error error = bindArguments(schedule_, inputs_, bound()))
+      return error;
+    if (llvm::Error error = checkPlaces())
+      return error;
     setBases();
     llvm::Error error = acquire();
     if (!error)
@@ -66,6 +61,29 @@ public:
 private:
   std::string text(unsigned input) const {
     return argumentText(schedule_.inputs[input], input, side_);
+  }
+
+  BoundArguments &bound() { return frame_->bound; }
+  const BoundArguments &bound() const { return frame_->bound; }
+
+  /// What has to be true of addresses beside what bindArguments sees to.
+  llvm::Error checkPlaces() {
+    if (isCaptured_ && !bound().misaligned.empty())
+      return makeError(text(bound().misaligned.front()) +
+                       ": while the stream is being captured its address has to be a multiple of " +
+                       llvm::Twine(DeviceAPI::minAlignment) + " bytes");
+    if (side_ == Side::Backward)
+      if (llvm::Error error = checkSavedOverlaps(*slab_))
+        return error;
+    if (!isCaptured_ && program_.options_.onStaticMove != StaticMove::Error)
+      return llvm::Error::success();
+    std::lock_guard<std::mutex> lock(program_.mutex_);
+    if (llvm::Error error = checkStatics())
+      return error;
+    if (isCaptured_)
+      for (BlockRef kept : {lane_->arena, slab_, results_, slab_->forwardResults})
+        program_.keepForCapture(std::move(kept));
+    return llvm::Error::success();
   }
 
   /// What is saved is an argument of the backward, too: none of its inputs may share bytes with it
@@ -110,12 +128,14 @@ private:
 
   llvm::Error lease(BlockRef &slab) {
     std::unique_lock<std::mutex> lock(program_.mutex_);
-    if (llvm::Error error = checkStatics())
-      return error;
     llvm::Expected<Lane *> lane = program_.leaseLane(lock, stream_, schedule_);
     if (!lane)
       return lane.takeError();
     lane_ = *lane;
+    std::unique_ptr<Frame> &frame = lane_->frames[{variant_.uid, unsigned(side_)}];
+    if (!frame)
+      frame = std::make_unique<Frame>();
+    frame_ = frame.get();
     if (side_ == Side::Forward) {
       llvm::Expected<BlockRef> block =
           program_.leaseBlock(variant_.slabs, schedule_.slabBytes, stream_, false);
@@ -129,9 +149,6 @@ private:
       return block.takeError();
     results_ = std::move(*block);
     regions_ = plan_.regions;
-    if (isCaptured_)
-      for (BlockRef kept : {lane_->arena, slab, results_, slab->forwardResults})
-        program_.keepForCapture(std::move(kept));
     return llvm::Error::success();
   }
 
@@ -147,8 +164,8 @@ private:
         continue;
       std::byte *&known = plan_.staticAddresses[i];
       if (isFirst)
-        known = bound_.addresses[i];
-      else if (known != bound_.addresses[i])
+        known = bound().addresses[i];
+      else if (known != bound().addresses[i])
         return makeError(text(i) + " is static, but its storage is another than at the first call");
     }
     return llvm::Error::success();
@@ -159,7 +176,7 @@ private:
     if (isCaptured_)
       return llvm::Error::success();
     for (Block *block : blocks())
-      if (llvm::Error error = block->acquire(stream_))
+      if (llvm::Error error = block->lastUse().acquire(stream_))
         return error;
     if (schedule_.generators.empty())
       return llvm::Error::success();
@@ -170,8 +187,14 @@ private:
     if (isCaptured_)
       return llvm::Error::success();
     llvm::Error error = llvm::Error::success();
-    for (Block *block : blocks())
-      error = llvm::joinErrors(std::move(error), block->release(stream_));
+    for (Block *block : blocks()) {
+      // What a program's calls on several streams have in common, they have in common throughout.
+      if (block->lastUse().isShared() || program_.usesSeveralStreams_) {
+        program_.usesSeveralStreams_ = true;
+        block->lastUse().setShared();
+      }
+      error = llvm::joinErrors(std::move(error), block->lastUse().release(stream_));
+    }
     return llvm::joinErrors(std::move(error), generatorUse_.end());
   }
 
@@ -185,15 +208,14 @@ private:
   //===--- Addresses ------------------------------------------------------===//
 
   void setBases() {
-    bases_.arguments = bound_.addresses;
+    bases_.arguments = bound().addresses;
     bases_.generators = plan_.generators;
     if (side_ == Side::Backward) {
-      for (const SavedTensor &tensor : slab_->savedTensors)
-        saved_.push_back(tensor.data);
+      setSavedAddresses();
       for (const auto &[scalar, position] : schedule_.scalarsFromSaved)
-        bound_.scalars[scalar] = slab_->savedScalars[position];
+        bound().scalars[scalar] = slab_->savedScalars[position];
     }
-    bases_.saved = saved_;
+    bases_.saved = frame_->saved;
     for (unsigned i = 0; i < program_.devices_.size(); ++i) {
       bases_.arena.push_back(lane_->arena->base(i));
       bases_.slab.push_back(slab_->base(i));
@@ -204,9 +226,21 @@ private:
     }
   }
 
+  void setSavedAddresses() {
+    llvm::SmallVectorImpl<std::byte *> &known = frame_->saved;
+    bool isSame = known.size() == slab_->savedTensors.size();
+    known.resize(slab_->savedTensors.size());
+    for (size_t i = 0; i < known.size(); ++i) {
+      isSame &= known[i] == slab_->savedTensors[i].data;
+      known[i] = slab_->savedTensors[i].data;
+    }
+    if (!isSame)
+      ++bound().staticsVersion;
+  }
+
   /// Copies arguments below the minimum alignment to where kernels can use them.
   llvm::Error alignArguments() {
-    for (unsigned i : bound_.misaligned) {
+    for (unsigned i : bound().misaligned) {
       const Tensor &tensor = *inputs_[i].asTensor();
       llvm::Expected<StorageRef> copy =
           Storage::allocate(deviceOf(schedule_.inputPlaces[i]), tensor.extentBytes());
@@ -214,19 +248,19 @@ private:
         return copy.takeError();
       if (llvm::Error error = stream_.copy((*copy)->data(), tensor.data(), tensor.extentBytes()))
         return error;
-      bound_.addresses[i] = (*copy)->data();
+      bound().addresses[i] = (*copy)->data();
       aligned_.push_back(std::move(*copy));
     }
     return llvm::Error::success();
   }
 
   llvm::Error copyBackAligned() {
-    for (unsigned i : bound_.misaligned) {
+    for (unsigned i : bound().misaligned) {
       if (!llvm::is_contained(schedule_.writtenInputs, uint32_t(schedule_.inputPlaces[i].storage)))
         continue;
       const Tensor &tensor = *inputs_[i].asTensor();
       if (llvm::Error error =
-              stream_.copy(tensor.data(), bound_.addresses[i], tensor.extentBytes()))
+              stream_.copy(tensor.data(), bound().addresses[i], tensor.extentBytes()))
         return error;
     }
     return llvm::Error::success();
@@ -262,7 +296,7 @@ private:
   llvm::Error runStep(uint32_t index) {
     const Step &step = schedule_.steps[index];
     Stream &stream = step.device == 0 ? stream_ : *lane_->streams[step.device];
-    StepArgs args(schedule_, step, bases_, bound_.scalars.data());
+    StepArgs args(schedule_, step, bases_, bound().scalars.data());
     llvm::Error error = step.kernel->enqueue(stream, args.args());
     if (!error && (step.crossesDevices || step.device != 0))
       error = stream.synchronize();
@@ -292,7 +326,7 @@ private:
   llvm::Error runRegion(const ScheduledRegion &region) {
     GraphKey key = keyOf(region);
     GraphEntryRef entry = findEntry(region, key);
-    if (entry && entry->findMoved(schedule_, bases_)) {
+    if (entry && hasMoved(region, *entry)) {
       region.cache->countRecapture();
       entry = nullptr;
       if (!build(region, key, entry))
@@ -321,12 +355,12 @@ private:
     key.results = region.usesResults ? results_->id() : 0;
     key.forwardResults = region.usesForwardResults ? slab_->forwardResults->id() : 0;
     for (unsigned scalar : region.scalars)
-      key.scalars.push_back(uint64_t(bound_.scalars[scalar].i64));
+      key.scalars.push_back(uint64_t(bound().scalars[scalar].i64));
     return key;
   }
 
   GraphEntryRef findEntry(const ScheduledRegion &region, const GraphKey &key) {
-    Lane::Recent &recent = lane_->recent[{variant_.uid, region.uid}];
+    Frame::Recent &recent = frame_->recent[region.uid];
     if (recent.key == key)
       if (GraphEntryRef entry = recent.entry.lock())
         return entry;
@@ -334,6 +368,17 @@ private:
     if (entry)
       recent = {key, entry};
     return entry;
+  }
+
+  /// Is a static input elsewhere than the graph has it?
+  bool hasMoved(const ScheduledRegion &region, const GraphEntry &entry) {
+    Frame::Recent &recent = frame_->recent[region.uid];
+    if (recent.staticsVersion == bound().staticsVersion)
+      return false;
+    if (entry.findMoved(schedule_, bases_))
+      return true;
+    recent.staticsVersion = bound().staticsVersion;
+    return false;
   }
 
   /// Builds and caches the graph of `region`. False if that failed. Unless that is an error of the
@@ -344,13 +389,13 @@ private:
     for (unsigned attempt = 0;; ++attempt) {
       BuildFailure failure;
       llvm::Expected<GraphEntryRef> made =
-          buildGraph(program_.devices_.front(), schedule_, region, bases_, bound_.scalars,
+          buildGraph(program_.devices_.front(), schedule_, region, bases_, bound().scalars,
                      program_.options_.checkGraphs, failure);
       if (made) {
         entry = std::move(*made);
         std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
         region.cache->insert(key, entry, took.count());
-        lane_->recent[{variant_.uid, region.uid}] = {key, entry};
+        frame_->recent[region.uid] = {key, entry, bound().staticsVersion};
         return true;
       }
       region.cache->countFailure();
@@ -384,21 +429,21 @@ private:
     for (uint32_t storage : schedule_.savedArguments) {
       unsigned input = schedule_.storages[storage].index;
       const Tensor &tensor = *inputs_[input].asTensor();
-      auto copy = llvm::find(bound_.misaligned, input);
-      if (copy == bound_.misaligned.end())
+      auto copy = llvm::find(bound().misaligned, input);
+      if (copy == bound().misaligned.end())
         slab_->savedTensors.push_back({tensor.storage(), tensor.data()});
       else // kernels of the backward may assume an aligned address, too
         slab_->savedTensors.push_back(
-            {aligned_[copy - bound_.misaligned.begin()], bound_.addresses[input]});
+            {aligned_[copy - bound().misaligned.begin()], bound().addresses[input]});
     }
     for (unsigned scalar : schedule_.savedScalars)
-      slab_->savedScalars.push_back(bound_.scalars[scalar]);
+      slab_->savedScalars.push_back(bound().scalars[scalar]);
   }
 
   void giveResults(llvm::SmallVectorImpl<Value> &results) const {
     ValueSource source{schedule_, program_.devices_, inputs_, slab_.get(), results_.get()};
     for (const ResultPlan &plan : schedule_.resultPlans)
-      results.push_back(source.value(plan, bound_.scalars));
+      results.push_back(source.value(plan, bound().scalars));
   }
 
   ProgramImpl &program_;
@@ -409,13 +454,12 @@ private:
   Stream &stream_;
   llvm::ArrayRef<Value> inputs_;
 
-  BoundArguments bound_;
   bool isCaptured_ = false;
   Lane *lane_ = nullptr;
+  Frame *frame_ = nullptr; ///< of the lane
   BlockRef slab_, results_;
   RegionList regions_;
   Bases bases_;
-  llvm::SmallVector<std::byte *, 32> saved_;
   llvm::SmallVector<StorageRef, 1> aligned_;
   Generators::Use generatorUse_;
   std::string failure_;
@@ -428,6 +472,8 @@ llvm::Expected<Variant *> ProgramImpl::variantOf(const SavedState &saved) const 
     return makeError("the program has no backward");
   if (!saved.isValid())
     return makeError("the SavedState is empty: it was consumed, or no forward filled it");
+  if (latest_ && symbols_.empty() && latest_->uid == saved.block_->program)
+    return latest_; // the only one
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto &entry : variants_)
     if (entry.second->uid == saved.block_->program)

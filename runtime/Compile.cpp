@@ -62,12 +62,13 @@ ProgramImpl::ProgramImpl(TracePair pair, llvm::ArrayRef<DeviceRef> devices,
 ProgramImpl::~ProgramImpl() {
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    laneReturned_.wait(
-        lock, [&] { return llvm::none_of(lanes_, [](const auto &lane) { return lane->isBusy; }); });
+    waitForLane(lock, [&] {
+      return llvm::none_of(lanes_, [](const auto &lane) { return lane->isBusy.load(); });
+    });
     // What was submitted needs the kernels. Every call uses the arena of its lane.
     for (const auto &lane : lanes_)
       if (lane->arena)
-        llvm::consumeError(lane->arena->synchronize());
+        llvm::consumeError(lane->arena->lastUse().synchronize());
   }
   for (const auto &cache : caches_)
     cache->eraseIf([&](const GraphKey &key) {

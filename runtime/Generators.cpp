@@ -27,23 +27,13 @@ llvm::Error Generators::Use::begin(Generators &generators, Stream &stream) {
   lock_ = std::unique_lock<std::mutex>(generators.useMutex_);
   generators_ = &generators;
   stream_ = &stream;
-  if (!generators.lastUse_) {
-    llvm::Expected<std::unique_ptr<Event>> event = generators.device_->createEvent();
-    if (!event)
-      return event.takeError();
-    generators.lastUse_ = std::move(*event);
-  }
-  if (generators.lastStream_ == 0 || generators.lastStream_ == stream.id())
-    return llvm::Error::success();
-  return stream.wait(*generators.lastUse_);
+  return generators.lastUse_.acquire(stream);
 }
 
 llvm::Error Generators::Use::end() {
   if (!lock_.owns_lock())
     return llvm::Error::success();
-  llvm::Error error =
-      generators_->lastUse_ ? stream_->record(*generators_->lastUse_) : llvm::Error::success();
-  generators_->lastStream_ = stream_->id();
+  llvm::Error error = generators_->lastUse_.release(*stream_);
   lock_.unlock();
   return error;
 }

@@ -57,6 +57,13 @@ void GraphCache::setMaxEntries(size_t entries) {
     evictOne(GraphKey(), dropped);
 }
 
+void GraphCache::forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &[key, held] : entries_)
+    if (held.entry->exec)
+      visit(*held.entry->graph, *held.entry->exec);
+}
+
 GraphEntryRef GraphCache::lookup(const GraphKey &key) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = entries_.find(key);

@@ -80,7 +80,7 @@ llvm::Error ProgramImpl::growArena(Lane &lane, const Schedule &schedule) {
   if (isEnough)
     return llvm::Error::success();
   if (lane.arena) { // what was captured in it is of no use any more
-    if (llvm::Error error = lane.arena->synchronize())
+    if (llvm::Error error = lane.arena->lastUse().synchronize())
       return error;
     dropGraphsOf(lane.arena);
     lane.arena.reset();
@@ -123,7 +123,8 @@ llvm::Expected<Lane *> ProgramImpl::leaseLane(std::unique_lock<std::mutex> &lock
     }
     return lane != nullptr;
   };
-  laneReturned_.wait(lock, find);
+  if (!find())
+    waitForLane(lock, find);
   lane->isBusy = true;
   llvm::Error error = growArena(*lane, schedule);
   for (unsigned i = lane->streams.size(); !error && i < devices_.size(); ++i) {
@@ -146,11 +147,21 @@ llvm::Expected<Lane *> ProgramImpl::leaseLane(std::unique_lock<std::mutex> &lock
   return lane;
 }
 
+// A call that returns its lane takes the lock only if somebody waits: either it sees that, or who
+// waits sees that the lane is free.
+
+void ProgramImpl::waitForLane(std::unique_lock<std::mutex> &lock,
+                              llvm::function_ref<bool()> isReady) {
+  waiters_.fetch_add(1);
+  laneReturned_.wait(lock, isReady);
+  waiters_.fetch_sub(1);
+}
+
 void ProgramImpl::returnLane(Lane &lane) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    lane.isBusy = false;
-  }
+  lane.isBusy = false;
+  if (waiters_.load() == 0)
+    return;
+  std::lock_guard<std::mutex> lock(mutex_);
   laneReturned_.notify_all();
 }
 
@@ -167,7 +178,7 @@ void ProgramImpl::trimLocked() {
     if (!lane->isBusy && lane->arena)
       idle.push_back(std::move(lane->arena));
   for (const BlockRef &block : idle)
-    llvm::consumeError(block->synchronize()); // calls report it
+    llvm::consumeError(block->lastUse().synchronize()); // calls report it
   dropGraphsOf(idle);
 }
 

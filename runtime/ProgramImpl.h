@@ -57,17 +57,27 @@ struct Variant {
   SidePlan &side(Side side) { return side == Side::Forward ? forward : *backward; }
 };
 
+/// What the last call of one side of a variant on a lane found out. The next one begins from it, so
+/// that a replay compares pointers, allocates nothing and looks nothing up.
+struct Frame {
+  BoundArguments bound;
+  llvm::SmallVector<std::byte *, 0> saved; ///< addresses of what a backward is given by its forward
+  /// What a region used: saves the cache's lock and look-up while keys do not change.
+  struct Recent {
+    GraphKey key;
+    std::weak_ptr<GraphEntry> entry;
+    uint64_t staticsVersion = 0; ///< of `bound` when the entry's static inputs were last compared
+  };
+  llvm::DenseMap<uint32_t, Recent> recent; ///< by the region's uid
+};
+
 /// Room for one call at a time: an arena, and a stream for each further device.
 struct Lane {
   BlockRef arena;
   std::vector<std::unique_ptr<Stream>> streams; ///< by device; null for the first
-  bool isBusy = false;
-  /// What each region used last: saves the lock and the look-up while keys do not change.
-  struct Recent {
-    GraphKey key;
-    std::weak_ptr<GraphEntry> entry;
-  };
-  llvm::DenseMap<std::pair<uint64_t, uint32_t>, Recent> recent; ///< by (variant, region uid)
+  /// Set under the lock; cleared, by the call that has it, without.
+  std::atomic<bool> isBusy = false;
+  llvm::DenseMap<std::pair<uint64_t, unsigned>, std::unique_ptr<Frame>> frames; ///< variant, side
 };
 
 class ProgramImpl {
@@ -110,6 +120,7 @@ private:
   //===--- Lease.cpp: all under the lock ----------------------------------===//
   llvm::Expected<Lane *> leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream,
                                    const Schedule &schedule);
+  void waitForLane(std::unique_lock<std::mutex> &lock, llvm::function_ref<bool()> isReady);
   llvm::Error growArena(Lane &lane, const Schedule &schedule);
   llvm::Expected<BlockRef> leaseBlock(BlockPool &pool, llvm::ArrayRef<uint64_t> bytes,
                                       Stream &stream, bool onlySameStream);
@@ -140,9 +151,11 @@ private:
   CaptureDomainRef ownDomain_;       ///< for regions that name none
 
   std::atomic<bool> isEager_ = false;
+  std::atomic<bool> usesSeveralStreams_ = false;
   mutable std::mutex mutex_;
   std::condition_variable laneReturned_;
-  std::mutex compileMutex_; ///< taken before mutex_
+  std::atomic<unsigned> waiters_ = 0; ///< for lanes
+  std::mutex compileMutex_;           ///< taken before mutex_
   std::map<std::vector<int64_t>, std::unique_ptr<Variant>> variants_;
   Variant *latest_ = nullptr;
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -471,17 +471,10 @@ private:
   ResultPlan planOf(ValueId value) const {
     ResultPlan plan;
     plan.place = places_[value.index()];
-    if (const TensorType *type = trace_.type(value).asTensor()) {
-      plan.dtype = type->dtype;
-      plan.shape = constantDims(type->shape);
-      plan.strides = constantDims(type->strides);
-    } else if (const ScalarType *scalar = trace_.type(value).asScalar()) {
+    if (std::optional<TensorType> type = tensorTypeOf(trace_.type(value)))
+      plan.layout = TensorLayout::get(*type);
+    else if (const ScalarType *scalar = trace_.type(value).asScalar())
       plan.scalarKind = scalar->kind;
-    } else if (trace_.type(value).asRNGState()) {
-      plan.dtype = DType::I64;
-      plan.shape = {2};
-      plan.strides = {1};
-    }
     return plan;
   }
 
@@ -588,6 +581,8 @@ private:
         if (access.isWrite && schedule_.storages[access.storage].isCallers())
           written.insert(access.storage);
     schedule_.writtenInputs.assign(written.begin(), written.end());
+    for (uint32_t storage : written)
+      schedule_.storages[storage].isWritten = true;
   }
 
   const Trace &trace_;
@@ -626,6 +621,14 @@ void rondo::findDeadStorages(Schedule &schedule) {
     if (!storage.isCallers() && storage.bytes != 0 && storage.end < schedule.steps.size())
       schedule.deadAfter[storage.end].push_back(i);
   }
+}
+
+std::optional<TensorType> rondo::tensorTypeOf(const Type &type) {
+  if (const TensorType *tensor = type.asTensor())
+    return *tensor;
+  if (const RNGStateType *state = type.asRNGState())
+    return TensorType(DType::I64, {2}, state->device);
+  return std::nullopt;
 }
 
 llvm::Expected<Schedule> rondo::lower(const TracePair &pair, Side side,

@@ -36,7 +36,8 @@ struct PlannedStorage {
   uint32_t begin = ~0u, end = 0; ///< first and last step that touches it; `begin` is 0 for what is
                                  ///< there from the start, `end` ~0 for what outlives the call
   bool isStatic = false;
-  std::string name; ///< of the root value, for messages
+  bool isWritten = false; ///< an argument that steps write
+  std::string name;       ///< of the root value, for messages
 
   bool isCallers() const { return space == Space::Argument || space == Space::Saved; }
 };
@@ -94,8 +95,7 @@ struct ScheduledRegion {
 /// A value that the caller can look at. The state of a generator counts as i64[2].
 struct ResultPlan {
   Place place;
-  DType dtype = DType::F32;
-  llvm::SmallVector<int64_t, 5> shape, strides;
+  LayoutRef layout; ///< of a tensor
   ScalarKind scalarKind = ScalarKind::I64;
 };
 
@@ -146,6 +146,9 @@ struct LoweringContext {
 /// Lowers one trace of `pair`, without offsets. Errors: DiagnosticError, several.
 llvm::Expected<Schedule> lower(const TracePair &pair, Side side, const LoweringContext &context);
 
+/// The type of the tensor that stands for a value: of an RNG state, seed and base offset; none of
+/// what is no tensor.
+std::optional<TensorType> tensorTypeOf(const Type &type);
 /// Scalars that the steps [begin, end) take and neither make nor know as constants.
 llvm::SmallVector<unsigned, 2> scalarsTaken(const Schedule &schedule, uint32_t begin, uint32_t end);
 /// Fills in `deadAfter`.

@@ -64,7 +64,7 @@ Tensor ValueSource::tensor(const ResultPlan &plan) const {
   }
   if (!storage) // no elements, so no bytes
     storage = Storage::borrow(nullptr, 0, devices[planned.device]->device());
-  return Tensor(std::move(storage), offset, plan.dtype, plan.shape, plan.strides);
+  return Tensor(std::move(storage), offset, plan.layout);
 }
 
 llvm::Expected<std::vector<SavedValue>> ProgramImpl::savedValues(const SavedState &saved) const {

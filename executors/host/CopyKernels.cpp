@@ -34,13 +34,14 @@ static llvm::Expected<HostKernelFn> makeFill(const OpContext &op) {
     return error;
   if (const ScalarType *scalar = op.operand(1) ? op.operand(1)->asScalar() : nullptr)
     return HostKernelFn([dtype = scalarDType(scalar->kind)](const HostArgs &args) {
-      copyElements(ScalarConstant{args.scalar(1), dtype}.tensor(), args.result());
+      copyElements(constantTensor({args.scalar(1), dtype}), args.result());
     });
   llvm::Expected<ScalarConstant> constant = ScalarConstant::get(op, "scalar");
   if (!constant)
     return constant.takeError();
-  return HostKernelFn(
-      [value = *constant](const HostArgs &args) { copyElements(value.tensor(), args.result()); });
+  return HostKernelFn([value = *constant](const HostArgs &args) {
+    copyElements(constantTensor(value), args.result());
+  });
 }
 
 static llvm::Expected<HostKernelFn> makeZero(const OpContext &) {

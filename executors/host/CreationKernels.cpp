@@ -1,8 +1,9 @@
 //===- CreationKernels.cpp - Tensors and scalars made from attributes -----===//
 
 #include "ElementRows.h"
-#include "LoopNest.h"
 #include "Pointwise.h"
+
+#include "rondo/executors/LoopNest.h"
 
 using namespace rondo;
 using namespace rondo::host;
@@ -13,8 +14,9 @@ static llvm::Expected<HostKernelFn> makeFull(const OpContext &op) {
   llvm::Expected<ScalarConstant> value = ScalarConstant::get(op, "value");
   if (!value)
     return value.takeError();
-  return HostKernelFn(
-      [value = *value](const HostArgs &args) { copyElements(value.tensor(), args.result()); });
+  return HostKernelFn([value = *value](const HostArgs &args) {
+    copyElements(constantTensor(value), args.result());
+  });
 }
 
 static llvm::Expected<HostKernelFn> makeEmpty(const OpContext &) {

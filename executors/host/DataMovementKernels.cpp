@@ -211,7 +211,7 @@ static llvm::Expected<HostKernelFn> makePad(const OpContext &op) {
     return value.takeError();
   auto pads = constantDims(op.dimsAttribute("pads"));
   return HostKernelFn([pads, value = *value](const HostArgs &args) {
-    copyElements(value.tensor(), args.result());
+    copyElements(constantTensor(value), args.result());
     Part from(args.operand(0)), to(args.result());
     for (size_t i = 0; i < pads.size() / 2; ++i) {
       unsigned dim = args.result().rank() - 1 - i;

@@ -2,7 +2,8 @@
 
 #include "ElementRows.h"
 
-#include "LoopNest.h"
+#include "rondo/executors/LoopNest.h"
+
 
 #include <algorithm>
 #include <cstring>

@@ -9,18 +9,14 @@
 
 #include "Elements.h"
 
+#include "rondo/executors/PointwiseTypes.h"
+
 #include <memory>
 
 namespace rondo::host {
 
 /// The most elements that are read or written at once.
 inline constexpr int64_t rowCapacity = 512;
-
-/// The dtype that elements of `dtype` are computed with: i64 for integers and bool, f32 for f32 and
-/// below, f64.
-inline DType computeDType(DType dtype) {
-  return !isFloat(dtype) ? DType::I64 : dtype == DType::F64 ? DType::F64 : DType::F32;
-}
 
 template <typename C> inline constexpr DType dtypeOf = DType::F32;
 template <> inline constexpr DType dtypeOf<double> = DType::F64;

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include "rondo/executors/Shapes.h"
 #include "rondo/executors/Tensor.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -156,16 +157,6 @@ void forEachOffset(llvm::ArrayRef<int64_t> shape,
     if (d < 0)
       return;
   }
-}
-
-/// Strides of `tensor` broadcast to `shape`: 0 where its size is 1 or it has no such dimension.
-inline llvm::SmallVector<int64_t, 5> broadcastStrides(const TensorRef &tensor,
-                                                      llvm::ArrayRef<int64_t> shape) {
-  llvm::SmallVector<int64_t, 5> strides(shape.size(), 0);
-  size_t added = shape.size() - tensor.rank();
-  for (size_t i = 0; i < tensor.rank(); ++i)
-    strides[added + i] = tensor.shape[i] == 1 ? 0 : tensor.strides[i];
-  return strides;
 }
 
 /// The elements of `tensor` in row-major order, converted to T. (No std::vector<bool>: for masks

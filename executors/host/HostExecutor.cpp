@@ -22,36 +22,14 @@ using namespace rondo;
 
 namespace {
 
-/// The type of one operand or result; no sizes unless it is a tensor.
-struct OperandLayout {
-  DType dtype = DType::F32;
-  llvm::SmallVector<int64_t, 5> shape, strides;
-
-  explicit OperandLayout(const Type *type) {
-    if (const TensorType *tensor = type ? type->asTensor() : nullptr) {
-      dtype = tensor->dtype;
-      shape = constantDims(tensor->shape);
-      strides = constantDims(tensor->strides);
-    }
-  }
-  TensorRef at(void *address) const { return {address, dtype, shape, strides}; }
-};
-
 class HostKernel : public Kernel {
 public:
-  HostKernel(HostKernelFn function, const OpContext &op, unsigned numGenerators, bool synchronises)
-      : function_(std::move(function)), numGenerators_(numGenerators), synchronises_(synchronises) {
-    for (unsigned i = 0; i < op.numOperands(); ++i) {
-      operands_.emplace_back(op.operand(i));
-      present_.push_back(op.operand(i) != nullptr);
-    }
-    for (const Type *type : op.results())
-      results_.emplace_back(type);
-  }
+  HostKernel(HostKernelFn function, const OpView &op, unsigned numGenerators, bool synchronises)
+      : function_(std::move(function)), layouts_(op), numGenerators_(numGenerators),
+        synchronises_(synchronises) {}
 
   llvm::Error enqueue(CommandSink &sink, const KernelArgs &args) const override {
-    assert(args.operands.size() == operands_.size() && args.results.size() == results_.size() &&
-           args.generators.size() == numGenerators_ && "arguments of another op");
+    assert(args.generators.size() == numGenerators_ && "arguments of another op");
     if (synchronises_) {
       if (llvm::Error error = sink.synchronize())
         return error;
@@ -79,8 +57,8 @@ private:
     const HostKernel *self = static_cast<const HostKernel *>(slots[0].address);
     KernelArgs args;
     args.workspace = slots[1].address;
-    args.operands = {slots + 2, self->operands_.size()};
-    args.results = {args.operands.end(), self->results_.size()};
+    args.operands = {slots + 2, self->layouts_.numOperands()};
+    args.results = {args.operands.end(), self->layouts_.numResults()};
     llvm::SmallVector<RNGState *, 2> generators;
     for (unsigned i = 0; i < self->numGenerators_; ++i)
       generators.push_back(static_cast<RNGState *>(args.results.end()[i].address));
@@ -89,35 +67,15 @@ private:
   }
 
   void run(const KernelArgs &args) const {
-    llvm::SmallVector<TensorRef, 8> operands, results;
-    for (auto [layout, slot] : llvm::zip(operands_, args.operands))
-      operands.push_back(layout.at(slot.address));
-    for (auto [layout, slot] : llvm::zip(results_, args.results))
-      results.push_back(layout.at(slot.address));
-    function_(HostArgs(operands, results, present_, args));
+    layouts_.bind(args, [&](auto operands, auto results, auto present) {
+      function_(HostArgs(operands, results, present, args));
+    });
   }
 
   HostKernelFn function_;
-  llvm::SmallVector<OperandLayout, 4> operands_;
-  llvm::SmallVector<OperandLayout, 2> results_;
-  llvm::SmallVector<bool, 4> present_;
+  ArgLayouts layouts_;
   unsigned numGenerators_;
   bool synchronises_;
-};
-
-/// What the hooks of a spec see of an op, and what that borrows from.
-struct OpView {
-  llvm::SmallVector<const Type *, 4> operands;
-  llvm::SmallVector<const Type *, 2> results;
-  const Op &op;
-
-  OpView(const Trace &trace, OpId id) : op(trace.op(id)) {
-    for (ValueId value : op.operands())
-      operands.push_back(value ? &trace.type(value) : nullptr);
-    for (ValueId value : op.results())
-      results.push_back(&trace.type(value));
-  }
-  OpContext context() const { return OpContext(op.spec(), operands, op.attributes(), results); }
 };
 
 } // namespace
@@ -162,29 +120,19 @@ const HostKernelSpec *HostExecutor::find(llvm::StringRef op) const {
 
 ClaimAnswer HostExecutor::claim(const Trace &trace, OpId id) const {
   OpView view(trace, id);
-  auto isOnHost = [](const Type *type) {
-    return !type || !type->device() || type->device()->isHost();
-  };
-  auto isSymbolic = [](const Type *type) {
-    return type && type->asTensor() && type->asTensor()->hasSymbols();
-  };
-  using Types = llvm::ArrayRef<const Type *>;
-  for (Types types : {Types(view.operands), Types(view.results)}) {
-    if (!llvm::all_of(types, isOnHost))
-      return ClaimAnswer::decline("it is not on the host");
-    if (llvm::any_of(types, isSymbolic))
-      return ClaimAnswer::decline("its sizes are symbols: specialise the trace first");
-  }
-  if (view.op.spec().isView())
+  auto isHost = [](Device device) { return device.isHost(); };
+  if (std::string why = findForeignType(view, isHost, "the host"); !why.empty())
+    return ClaimAnswer::decline(std::move(why));
+  if (view.op().spec().isView())
     return ClaimAnswer::accept();
-  if (view.op.spec().bodies == BodyKind::Region) // its ops answer for themselves
+  if (view.op().spec().bodies == BodyKind::Region) // its ops answer for themselves
     return ClaimAnswer::accept();
-  if (view.op.spec().bodies != BodyKind::None)
+  if (view.op().spec().bodies != BodyKind::None)
     return ClaimAnswer::decline("it has bodies that are chosen at run time, which programs do not "
                                 "run");
-  const HostKernelSpec *spec = find(view.op.name());
+  const HostKernelSpec *spec = find(view.op().name());
   if (!spec)
-    return ClaimAnswer::decline("it has no kernel for '" + view.op.name().str() +
+    return ClaimAnswer::decline("it has no kernel for '" + view.op().name().str() +
                                 "': add one with HostExecutor::add");
   OpContext context = view.context();
   ClaimAnswer answer = ClaimAnswer::accept();
@@ -203,9 +151,9 @@ ClaimAnswer HostExecutor::claim(const Trace &trace, OpId id) const {
 llvm::Expected<KernelRef> HostExecutor::compile(const Trace &trace, OpId id,
                                                 const DeviceRef &) const {
   OpView view(trace, id);
-  const HostKernelSpec *spec = find(view.op.name());
+  const HostKernelSpec *spec = find(view.op().name());
   if (!spec)
-    return makeError("executor '" + name_ + "' has no kernel for '" + view.op.name() + "'");
+    return makeError("executor '" + name_ + "' has no kernel for '" + view.op().name() + "'");
   OpContext context = view.context();
   llvm::Expected<HostKernelFn> function = spec->make(context);
   if (!function)
@@ -214,6 +162,6 @@ llvm::Expected<KernelRef> HostExecutor::compile(const Trace &trace, OpId id,
       llvm::count_if(getEffects(trace, id).resources, [](const ResourceEffect &effect) {
         return effect.kind == ResourceKind::Generator;
       });
-  return std::make_shared<HostKernel>(std::move(*function), context, numGenerators,
+  return std::make_shared<HostKernel>(std::move(*function), view, numGenerators,
                                       spec->synchronises);
 }

@@ -12,8 +12,41 @@ static uint64_t nextStreamId() {
   return next++;
 }
 
+namespace {
+
+class HostStreamTail : public StreamTail {
+public:
+  HostStreamTail(const std::shared_ptr<HostDevice> &device, std::shared_ptr<HostTimeline> timeline)
+      : device_(device), timeline_(std::move(timeline)) {}
+
+  llvm::Error orderBefore(Stream &stream) override {
+    HostEventRecord end;
+    end.point = {timeline_, timeline_->lastSubmitted()};
+    return static_cast<HostStream &>(stream).waitFor(end);
+  }
+  llvm::Error synchronize() override {
+    std::shared_ptr<HostDevice> device = device_.lock();
+    if (!device) // and so the stream
+      return llvm::Error::success();
+    HostEventRecord end;
+    end.point = {timeline_, timeline_->lastSubmitted()};
+    llvm::Expected<HostWorkPoint> point = device->captures().pointOf(end, "synchronize");
+    if (!point)
+      return point.takeError();
+    point->wait();
+    return llvm::Error::success();
+  }
+
+private:
+  std::weak_ptr<HostDevice> device_; ///< which the stream keeps alive
+  std::shared_ptr<HostTimeline> timeline_;
+};
+
+} // namespace
+
 HostStream::HostStream(std::shared_ptr<HostDevice> device)
-    : device_(std::move(device)), id_(nextStreamId()) {
+    : device_(std::move(device)), id_(nextStreamId()),
+      tail_(std::make_shared<HostStreamTail>(device_, timeline_)) {
   if (device_->options().asynchronous)
     queue_ = std::make_unique<HostStreamQueue>(timeline_);
   device_->streamCreated(timeline_);
@@ -125,7 +158,11 @@ llvm::Error HostStream::wait(Event &event) {
   if (!hostEvent || &hostEvent->device() != device_.get())
     return device_->captures().refuseArguments(
         member_, "expected an event of this device to wait for, given another");
-  llvm::Expected<HostWorkPoint> point = device_->captures().wait(member_, hostEvent->lastRecord());
+  return waitFor(hostEvent->lastRecord());
+}
+
+llvm::Error HostStream::waitFor(const HostEventRecord &record) {
+  llvm::Expected<HostWorkPoint> point = device_->captures().wait(member_, record);
   if (!point)
     return point.takeError();
   if (point->isComplete())

@@ -24,6 +24,7 @@ public:
   llvm::Expected<bool> query() override;
   llvm::Error record(Event &event) override;
   llvm::Error wait(Event &event) override;
+  const std::shared_ptr<StreamTail> &tail() const override { return tail_; }
 
   CaptureStatus captureStatus() const override;
   llvm::Error beginCapture(CaptureMode mode) override;
@@ -33,6 +34,7 @@ public:
   llvm::Error endCaptureToGraph(llvm::SmallVectorImpl<GraphNodeId> &last) override;
 
   llvm::Error launchExec(HostGraphExec &exec);
+  llvm::Error waitFor(const HostEventRecord &record);
 
 private:
   llvm::Error submit(llvm::StringRef problem, const HostCommand &command,
@@ -43,6 +45,7 @@ private:
   std::shared_ptr<HostDevice> device_;
   uint64_t id_;
   std::shared_ptr<HostTimeline> timeline_ = std::make_shared<HostTimeline>();
+  std::shared_ptr<StreamTail> tail_;
   HostCaptureMember member_;
   std::vector<ParameterChunk> parameters_; ///< of the kernel that runs
   std::unique_ptr<HostStreamQueue> queue_; ///< null: work runs in the call that submits it

@@ -13,17 +13,6 @@
 using namespace rondo;
 using namespace rondo::host;
 
-namespace {
-
-/// out = alpha * (a @ b) + beta * bias
-struct Product {
-  MatrixBatch out = {}, a = {}, b = {};
-  std::optional<MatrixBatch> bias = std::nullopt;
-  double alpha = 1, beta = 1;
-};
-
-} // namespace
-
 template <typename T> static T factor(double value) {
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(toInteger(value));
@@ -31,107 +20,47 @@ template <typename T> static T factor(double value) {
     return static_cast<T>(value);
 }
 
-template <typename T> static void compute(const Product &product) {
-  llvm::ArrayRef<int64_t> shape = product.out.shape;
-  MatrixBatch a = product.a.broadcastTo(shape), b = product.b.broadcastTo(shape);
-  bool hasBias = product.bias && product.beta != 0;
-  MatrixBatch bias = hasBias ? *product.bias : product.out;
+template <typename T> static void compute(const MatrixProduct &product, const HostArgs &args) {
+  MatrixBatch out(args.result().data, product.out);
+  MatrixBatch a(args.operand(product.aOperand).data, product.a);
+  MatrixBatch b(args.operand(product.bOperand).data, product.b);
+  MatrixBatch bias = out; // not looked at unless there is one
+  if (product.bias)
+    bias = {args.operand(product.biasOperand).data, *product.bias};
   Matrix<T> left, right;
   int64_t leftOffset = -1, rightOffset = -1; // of what is loaded
-  forEachOffset<4>(shape, {product.out.strides, a.strides, b.strides, bias.strides},
-                   [&](auto offsets) {
-                     if (offsets[1] != leftOffset)
-                       left = load<T>(a, leftOffset = offsets[1]);
-                     if (offsets[2] != rightOffset)
-                       right = load<T>(b, rightOffset = offsets[2]);
-                     Matrix<T> result = left * right;
-                     if (product.alpha != 1)
-                       result *= factor<T>(product.alpha);
-                     if (hasBias)
-                       result += factor<T>(product.beta) * load<T>(bias, offsets[3]);
-                     store(result, product.out, offsets[0]);
-                   });
+  forEachOffset<4>(out.shape, {out.strides, a.strides, b.strides, bias.strides}, [&](auto offsets) {
+    if (offsets[1] != leftOffset)
+      left = load<T>(a, leftOffset = offsets[1]);
+    if (offsets[2] != rightOffset)
+      right = load<T>(b, rightOffset = offsets[2]);
+    Matrix<T> result = left * right;
+    if (product.alpha != 1)
+      result *= factor<T>(product.alpha);
+    if (product.bias)
+      result += factor<T>(product.beta) * load<T>(bias, offsets[3]);
+    store(result, out, offsets[0]);
+  });
 }
 
-static void run(const Product &product) {
+static void run(const MatrixProduct &product, const HostArgs &args) {
   if (product.out.dtype == DType::F64)
-    compute<double>(product);
+    compute<double>(product, args);
   else if (isFloat(product.out.dtype))
-    compute<float>(product);
+    compute<float>(product, args);
   else
-    compute<uint64_t>(product);
+    compute<uint64_t>(product, args);
 }
 
-/// The kernel that runs what `describe` makes of its arguments.
-template <typename Describe>
-static llvm::Expected<HostKernelFn> makeProduct(const OpContext &op, Describe describe) {
+static llvm::Expected<HostKernelFn> makeProduct(const OpContext &op) {
   if (llvm::Error error = checkDTypes(op))
     return error;
   if (op.results()[0]->asTensor()->dtype == DType::Bool)
     return makeError("has no host kernel for dtype bool");
-  return HostKernelFn([describe](const HostArgs &args) { run(describe(args)); });
-}
-
-/// mm, bmm
-static llvm::Expected<HostKernelFn> makePlain(const OpContext &op) {
-  return makeProduct(op, [](const HostArgs &args) {
-    return Product{matrices(args.result()), matrices(args.operand(0)), matrices(args.operand(1))};
-  });
-}
-
-/// addmm, baddbmm
-static llvm::Expected<HostKernelFn> makeWithBias(const OpContext &op) {
-  double alpha = op.numberAttribute("alpha", 1), beta = op.numberAttribute("beta", 1);
-  return makeProduct(op, [alpha, beta](const HostArgs &args) {
-    return Product{matrices(args.result()),
-                   matrices(args.operand(1)),
-                   matrices(args.operand(2)),
-                   broadcastLike(args.operand(0), args.result().shape),
-                   alpha,
-                   beta};
-  });
-}
-
-/// A vector on the left is a row, on the right a column; the result lacks that dimension.
-static llvm::Expected<HostKernelFn> makeMatmul(const OpContext &op) {
-  return makeProduct(op, [](const HostArgs &args) {
-    const TensorRef &a = args.operand(0), &b = args.operand(1), &out = args.result();
-    Product product;
-    product.a = a.rank() == 1 ? rowVectors(a) : matrices(a);
-    product.b = b.rank() == 1 ? rowVectors(b).transposed() : matrices(b);
-    if (a.rank() > 1 && b.rank() > 1) {
-      product.out = matrices(out);
-    } else if (a.rank() > 1) {
-      product.out = rowVectors(out).transposed();
-    } else if (b.rank() > 1) {
-      product.out = rowVectors(out);
-    } else {
-      product.out.data = out.data;
-      product.out.dtype = out.dtype;
-    }
-    return product;
-  });
-}
-
-static llvm::Expected<HostKernelFn> makeLinear(const OpContext &op) {
-  return makeProduct(op, [](const HostArgs &args) {
-    const TensorRef &x = args.operand(0), &out = args.result();
-    bool isVector = x.rank() == 1;
-    Product product{isVector ? rowVectors(out) : matrices(out),
-                    isVector ? rowVectors(x) : matrices(x), matrices(args.operand(1)).transposed()};
-    if (args.has(2)) {
-      product.bias = rowVectors(args.operand(2)).broadcastTo(product.out.shape);
-      product.bias->rows = product.out.rows;
-    }
-    return product;
-  });
+  return HostKernelFn([product = *matrixProduct(op)](const HostArgs &args) { run(product, args); });
 }
 
 void host::addMatmulKernels(HostExecutor &executor) {
-  for (const char *op : {"mm", "bmm"})
-    addKernel(executor, {.op = op, .make = makePlain});
-  for (const char *op : {"addmm", "baddbmm"})
-    addKernel(executor, {.op = op, .make = makeWithBias});
-  addKernel(executor, {.op = "matmul", .make = makeMatmul});
-  addKernel(executor, {.op = "linear", .make = makeLinear});
+  for (const char *op : {"mm", "bmm", "matmul", "addmm", "baddbmm", "linear"})
+    addKernel(executor, {.op = op, .make = makeProduct});
 }

@@ -10,6 +10,8 @@
 
 #include "Elements.h"
 
+#include "rondo/executors/MatrixProduct.h"
+
 #include <Eigen/Core>
 
 namespace rondo::host {
@@ -17,50 +19,23 @@ namespace rondo::host {
 template <typename T>
 using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// A tensor as matrices: `shape` and `strides` are those of the batch. Borrows the elements.
-struct MatrixBatch {
+/// A tensor as matrices. Borrows the elements.
+struct MatrixBatch : MatrixLayout {
   void *data = nullptr;
-  DType dtype = DType::F32;
-  llvm::SmallVector<int64_t, 5> shape, strides;
-  int64_t rows = 1, columns = 1, rowStride = 0, columnStride = 0;
 
-  MatrixBatch transposed() const {
-    MatrixBatch result = *this;
-    std::swap(result.rows, result.columns);
-    std::swap(result.rowStride, result.columnStride);
-    return result;
-  }
-  /// With another batch shape, to which this one broadcasts.
+  MatrixBatch() = default;
+  MatrixBatch(void *data, MatrixLayout layout) : MatrixLayout(std::move(layout)), data(data) {}
+  MatrixBatch transposed() const { return {data, MatrixLayout::transposed()}; }
   MatrixBatch broadcastTo(llvm::ArrayRef<int64_t> batch) const {
-    MatrixBatch result = *this;
-    result.strides = broadcastStrides({data, dtype, shape, strides}, batch);
-    result.shape.assign(batch.begin(), batch.end());
-    return result;
+    return {data, MatrixLayout::broadcastTo(batch)};
   }
 };
 
-/// The last two dimensions of a tensor of at least two are the matrices.
 inline MatrixBatch matrices(const TensorRef &tensor) {
-  unsigned batch = tensor.rank() - 2;
-  MatrixBatch result{tensor.data, tensor.dtype, {}, {}};
-  result.shape.assign(tensor.shape.begin(), tensor.shape.begin() + batch);
-  result.strides.assign(tensor.strides.begin(), tensor.strides.begin() + batch);
-  result.rows = tensor.shape[batch];
-  result.columns = tensor.shape[batch + 1];
-  result.rowStride = tensor.strides[batch];
-  result.columnStride = tensor.strides[batch + 1];
-  return result;
+  return {tensor.data, MatrixLayout::ofMatrices(tensor.dtype, tensor.shape, tensor.strides)};
 }
-
-/// The last dimension of a tensor of at least one is the columns of matrices of one row.
 inline MatrixBatch rowVectors(const TensorRef &tensor) {
-  unsigned batch = tensor.rank() - 1;
-  MatrixBatch result{tensor.data, tensor.dtype, {}, {}};
-  result.shape.assign(tensor.shape.begin(), tensor.shape.begin() + batch);
-  result.strides.assign(tensor.strides.begin(), tensor.strides.begin() + batch);
-  result.columns = tensor.shape[batch];
-  result.columnStride = tensor.strides[batch];
-  return result;
+  return {tensor.data, MatrixLayout::ofRowVectors(tensor.dtype, tensor.shape, tensor.strides)};
 }
 
 /// `tensor` broadcast to the shape of `matrices`, in the same batches and matrices.

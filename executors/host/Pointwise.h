@@ -11,6 +11,8 @@
 #include "ElementRows.h"
 #include "HostKernels.h"
 
+#include "rondo/executors/PointwiseTypes.h"
+
 #include <optional>
 #include <utility>
 
@@ -56,16 +58,6 @@ template <size_t N, typename Fn> constexpr RowFunctions onIntegers(Fn) {
   return {rowFunction<int64_t, Fn>(std::make_index_sequence<N>()), nullptr, nullptr};
 }
 
-/// Which dtype a pointwise op is computed in. Half-precision numbers are computed with in f32:
-/// their host scalars and 0-d tensors are not rounded to half, as in PyTorch, but for Compare.
-enum class ComputeRule : uint8_t {
-  Promoted, ///< the dtype that the operands promote to
-  Float,    ///< that, f32 if it is no float
-  Compare,  ///< that; every operand is rounded to it
-  Logical,  ///< bool: what matters of a number is whether it is 0
-  First,    ///< that of operand 0
-};
-
 /// A pointwise op.
 struct PointwiseSpec {
   llvm::StringRef op;
@@ -87,17 +79,9 @@ llvm::Expected<HostKernelFn> makePointwise(const OpContext &op, const PointwiseS
 /// Adds the op, and with `inPlace` also the one with an underscore at the end of its name.
 void addPointwise(HostExecutor &executor, const PointwiseSpec &spec, bool inPlace = false);
 
-/// A host scalar that an attribute gives: i64, f64 or bool.
-struct ScalarConstant {
-  Slot value = {};
-  DType dtype = DType::F64;
-
-  /// Errors: a symbolic number.
-  static llvm::Expected<ScalarConstant> get(const OpContext &op, llvm::StringRef attribute);
-  /// A 0-d tensor; borrows from this.
-  TensorRef tensor() const { return {const_cast<Slot *>(&value), dtype, {}, {}}; }
-};
-/// The dtype that holds a host scalar of this kind: i64, f64, bool.
-DType scalarDType(ScalarKind kind);
+/// The constant as a 0-d tensor; borrows from it.
+inline TensorRef constantTensor(const ScalarConstant &constant) {
+  return {const_cast<Slot *>(&constant.value), constant.dtype, {}, {}};
+}
 
 } // namespace rondo::host

@@ -3,23 +3,11 @@
 #pragma once
 
 #include "ElementRows.h"
-#include "LoopNest.h"
 
-#include "rondo/ir/OpSpec.h"
-
-#include "llvm/ADT/SmallBitVector.h"
+#include "rondo/executors/LoopNest.h"
+#include "rondo/executors/Shapes.h"
 
 namespace rondo::host {
-
-/// Which dimensions of operand 0 a reduction goes over, and which a result keeps.
-struct ReducedDims {
-  llvm::SmallVector<unsigned, 5> reduced, kept; ///< of the operand, in order
-  bool keepdim = false;                         ///< a reduced one stays in the result, with size 1
-
-  /// By the attribute `dims` (a list, all without entries) or `dim` (one, all where absent), and
-  /// `keepdim`.
-  static ReducedDims get(const OpContext &op);
-};
 
 /// The elements that make one element of a result.
 template <typename C> class ReducedElements {

@@ -13,21 +13,6 @@
 using namespace rondo;
 using namespace rondo::host;
 
-ReducedDims ReducedDims::get(const OpContext &op) {
-  unsigned rank = op.tensor(0)->rank();
-  llvm::SmallVector<int64_t, 5> listed = constantDims(op.dimsAttribute("dims"));
-  if (op.attribute("dim"))
-    listed.push_back(op.intAttribute("dim"));
-  llvm::SmallBitVector isReduced(std::max(rank, 1U), listed.empty());
-  for (int64_t dim : listed)
-    isReduced.set(dim < 0 ? dim + isReduced.size() : dim);
-  ReducedDims dims;
-  dims.keepdim = op.boolAttribute("keepdim");
-  for (unsigned d = 0; d < rank; ++d)
-    (isReduced[d] ? dims.reduced : dims.kept).push_back(d);
-  return dims;
-}
-
 /// Runs `compute` on double or, where elements are `as` integers, on int64_t.
 template <typename Compute>
 static HostKernelFn reductionOfNumbers(const OpContext &op, DType as, Compute compute) {

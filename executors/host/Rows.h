@@ -9,40 +9,11 @@
 
 #include "Elements.h"
 
+#include "rondo/executors/Shapes.h"
+
 #include <cmath>
 
 namespace rondo::host {
-
-inline llvm::SmallVector<int64_t, 5> rowMajorStrides(llvm::ArrayRef<int64_t> shape) {
-  llvm::SmallVector<int64_t, 5> strides(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;)
-    strides[d - 1] = strides[d] * std::max<int64_t>(shape[d], 1);
-  return strides;
-}
-
-/// A row-major tensor seen as [outer, size, inner] around one dimension.
-struct Axis {
-  int64_t outer = 1, size = 1, inner = 1;
-
-  /// `dim` counts from the end when negative. A 0-d tensor counts as having one dimension.
-  Axis(llvm::ArrayRef<int64_t> shape, int64_t dim) {
-    int64_t rank = shape.size();
-    if (rank == 0)
-      return;
-    int64_t at = dim < 0 ? dim + rank : dim;
-    for (int64_t d = 0; d < rank; ++d)
-      (d < at ? outer : d == at ? size : inner) *= shape[d];
-  }
-
-  int64_t index(int64_t o, int64_t i, int64_t k) const { return (o * size + i) * inner + k; }
-  /// Calls `visit(first)` with the index of the first element of every row along the dimension;
-  /// the others follow at distance `inner`. Rows without elements are not visited.
-  template <typename Visit> void forEachRow(Visit &&visit) const {
-    for (int64_t o = 0; size > 0 && o < outer; ++o)
-      for (int64_t k = 0; k < inner; ++k)
-        visit(index(o, 0, k));
-  }
-};
 
 /// What softmax needs to know of a row.
 struct ExpSum {

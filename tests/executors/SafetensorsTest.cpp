@@ -1,5 +1,7 @@
 //===- SafetensorsTest.cpp - Tensors in files -----------------------------===//
 
+#include "support/TestPaths.h"
+
 #include "rondo/executors/Safetensors.h"
 
 #include "llvm/ADT/SmallString.h"
@@ -228,7 +230,7 @@ TEST_F(SafetensorsTest, WritesStayPrivate) {
 TEST_F(SafetensorsTest, ReadsPyTorchsFiles) {
   std::error_code code;
   unsigned numFiles = 0;
-  for (llvm::sys::fs::directory_iterator it(RONDO_TEST_DATA_DIR "/traces", code), end;
+  for (llvm::sys::fs::directory_iterator it(testDataDir() + "/traces", code), end;
        it != end && !code; it.increment(code)) {
     if (llvm::sys::path::extension(it->path()) != ".safetensors")
       continue;
@@ -243,8 +245,7 @@ TEST_F(SafetensorsTest, ReadsPyTorchsFiles) {
   }
   EXPECT_EQ(numFiles, 12u);
 
-  Safetensors mlp =
-      llvm::cantFail(Safetensors::open(RONDO_TEST_DATA_DIR "/traces/mlp.safetensors"));
+  Safetensors mlp = llvm::cantFail(Safetensors::open(testDataDir() + "/traces/mlp.safetensors"));
   EXPECT_EQ(mlp.tensors().front().name, "backward.in.tangents_1");
   EXPECT_EQ(Type(mlp.find("backward.out.0")->type()).str(), "f32[32, 32]");
   EXPECT_EQ(*mlp.find("backward.in.tangents_1")->ref().as<float>(), 1.0f);

@@ -76,7 +76,7 @@ std::vector<double> addedMask(const Case &test, const Arg &mask) {
   if (mask.kind == ArgKind::None)
     return std::vector<double>(count, 0);
   Tensor tensor = tensorOf(DType::F64, mask.shape, mask.values);
-  auto strides = host::broadcastStrides(tensor.ref(), shape);
+  auto strides = broadcastStrides(tensor.ref(), shape);
   auto added = host::toDense<double>({tensor.data(), DType::F64, shape, strides});
   if (mask.kind == ArgKind::Mask)
     for (double &x : added)

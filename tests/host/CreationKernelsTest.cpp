@@ -1,6 +1,6 @@
 //===- CreationKernelsTest.cpp --------------------------------------------===//
 
-#include "TensorTesting.h"
+#include "RunOp.h"
 
 using namespace rondo;
 

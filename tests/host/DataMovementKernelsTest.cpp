@@ -1,6 +1,6 @@
 //===- DataMovementKernelsTest.cpp ----------------------------------------===//
 
-#include "TensorTesting.h"
+#include "RunOp.h"
 
 #include <numeric>
 

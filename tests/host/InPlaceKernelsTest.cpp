@@ -1,6 +1,6 @@
 //===- InPlaceKernelsTest.cpp ---------------------------------------------===//
 
-#include "TensorTesting.h"
+#include "RunOp.h"
 
 using namespace rondo;
 

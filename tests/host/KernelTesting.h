@@ -7,47 +7,13 @@
 
 #pragma once
 
-#include "TensorTesting.h"
+#include "RunOp.h"
+
+#include "support/OpCase.h"
 
 #include <functional>
 
 namespace rondo {
-
-inline constexpr DType floatDTypes[] = {DType::F64, DType::F32, DType::F16, DType::BF16};
-
-/// What decides the dtype of an operand: the dtype that is tested, the dtype of its statistics, or
-/// nothing: it is i64 or bool. `None`: the operand is absent.
-enum class ArgKind { Element, Statistic, Index, Mask, None };
-
-struct Arg {
-  std::vector<int64_t> shape;
-  std::vector<double> values;
-  ArgKind kind = ArgKind::Element;
-};
-inline const Arg noArg{{}, {}, ArgKind::None};
-
-/// Random values for a shape.
-inline Arg randomArg(std::vector<int64_t> shape, uint64_t seed, ArgKind kind = ArgKind::Element) {
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  return {std::move(shape), randomValues(count, seed), kind};
-}
-
-inline DType dtypeOf(ArgKind kind, DType dtype) {
-  switch (kind) {
-  case ArgKind::Index:
-    return DType::I64;
-  case ArgKind::Mask:
-    return DType::Bool;
-  case ArgKind::Statistic:
-    return dtypeSize(dtype) < 4 ? DType::F32 : dtype;
-  case ArgKind::Element:
-  case ArgKind::None:
-    break;
-  }
-  return dtype;
-}
 
 /// The operands in `dtype`, row-major.
 inline std::vector<OperandInit> operandsOf(const std::vector<Arg> &args, DType dtype) {

@@ -94,7 +94,7 @@ TEST(MatmulKernels, BiasIsScaledAndBroadcast) {
     Shape shape(test.a.begin(), test.a.end());
     shape.back() = test.b.back();
     Tensor biasTensor = tensorOf(DType::F64, test.bias, bias.values);
-    auto strides = host::broadcastStrides(biasTensor.ref(), shape);
+    auto strides = broadcastStrides(biasTensor.ref(), shape);
     std::vector<double> biases =
         host::toDense<double>({biasTensor.data(), DType::F64, shape, strides});
     for (size_t i = 0; i < expected.size(); ++i)

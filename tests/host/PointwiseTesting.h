@@ -2,10 +2,9 @@
 
 #pragma once
 
-#include "TensorTesting.h"
+#include "RunOp.h"
 
 #include <functional>
-#include <numeric>
 
 namespace rondo::pointwise_testing {
 
@@ -15,10 +14,6 @@ inline constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double inf = std::numeric_limits<double>::infinity();
 
 using Shape = llvm::SmallVector<int64_t, 4>;
-
-inline int64_t countOf(llvm::ArrayRef<int64_t> shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
-}
 
 /// Small numbers that `dtype` holds: fractions for floats, else from -8 to 7, or 0 to 15.
 inline Tensor numbers(DType dtype, llvm::ArrayRef<int64_t> shape, uint64_t seed, Layout layout) {
@@ -34,7 +29,7 @@ inline Tensor numbers(DType dtype, llvm::ArrayRef<int64_t> shape, uint64_t seed,
 
 /// The elements of `tensor` broadcast to `shape`.
 inline std::vector<double> valuesAs(const Tensor &tensor, llvm::ArrayRef<int64_t> shape) {
-  auto strides = host::broadcastStrides(tensor.ref(), shape);
+  auto strides = broadcastStrides(tensor.ref(), shape);
   return host::toDense<double>({tensor.data(), tensor.dtype(), shape, strides});
 }
 

@@ -1,6 +1,6 @@
 //===- RandomKernelsTest.cpp ----------------------------------------------===//
 
-#include "TensorTesting.h"
+#include "RunOp.h"
 
 #include "rondo/executors/Philox.h"
 

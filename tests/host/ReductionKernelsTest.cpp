@@ -1,6 +1,6 @@
 //===- ReductionKernelsTest.cpp -------------------------------------------===//
 
-#include "TensorTesting.h"
+#include "RunOp.h"
 
 #include <algorithm>
 #include <numeric>

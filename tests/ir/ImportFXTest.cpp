@@ -1,5 +1,7 @@
 //===- ImportFXTest.cpp - Traces as PyTorch gives them ----------------------===//
 
+#include "support/TestPaths.h"
+
 #include "rondo/ir/ImportFX.h"
 
 #include "rondo/ir/CoreOps.h"
@@ -51,8 +53,7 @@ protected:
   ImportFXTest() { llvm::cantFail(registerCoreOps(registry_)); }
 
   static std::string fileText(llvm::StringRef name) {
-    auto buffer =
-        llvm::MemoryBuffer::getFile(RONDO_TEST_DATA_DIR "/traces/" + name.str() + ".json");
+    auto buffer = llvm::MemoryBuffer::getFile(testDataDir() + "/traces/" + name.str() + ".json");
     EXPECT_TRUE(bool(buffer)) << name.str();
     return buffer ? (*buffer)->getBuffer().str() : "";
   }

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "support/TestPaths.h"
+
 #include "rondo/ir/CoreOps.h"
 #include "rondo/ir/JSON.h"
 #include "rondo/ir/Text.h"
@@ -94,7 +96,7 @@ protected:
   }
 
   std::string dataFile(llvm::StringRef name) {
-    auto buffer = llvm::MemoryBuffer::getFile(RONDO_TEST_DATA_DIR "/" + name);
+    auto buffer = llvm::MemoryBuffer::getFile(testDataDir() + "/" + name.str());
     EXPECT_TRUE(buffer) << "tests/data/" << name.str() << " is missing";
     return buffer ? (*buffer)->getBuffer().str() : std::string();
   }

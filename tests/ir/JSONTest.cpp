@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "rondo/ir/JSON.h"
+#include "support/TestPaths.h"
+
 #include "rondo/ir/CoreOps.h"
+#include "rondo/ir/JSON.h"
 #include "rondo/ir/Text.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -95,7 +97,7 @@ protected:
     EXPECT_TRUE(buffer) << path.str() << " is missing";
     return buffer ? (*buffer)->getBuffer().str() : std::string();
   }
-  std::string dataFile(llvm::StringRef name) { return fileAt(RONDO_TEST_DATA_DIR "/" + name); }
+  std::string dataFile(llvm::StringRef name) { return fileAt(testDataDir() + "/" + name.str()); }
 
   OpRegistry registry;
 };
@@ -106,7 +108,7 @@ protected:
 TEST_F(JSONTest, SampleIsWritten) {
   std::string json = written(parse(dataFile("sample.trace")));
   if (std::getenv("RONDO_REGENERATE"))
-    std::ofstream(RONDO_TEST_DATA_DIR "/sample.json", std::ios::binary) << json;
+    std::ofstream(testDataDir() + "/sample.json", std::ios::binary) << json;
   EXPECT_EQ(json, dataFile("sample.json"));
 }
 

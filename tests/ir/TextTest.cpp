@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "rondo/ir/Text.h"
+#include "support/TestPaths.h"
+
 #include "rondo/ir/CoreOps.h"
+#include "rondo/ir/Text.h"
 #include "rondo/ir/TraceBuilder.h"
 
 #include "llvm/Support/MemoryBuffer.h"
@@ -72,7 +74,7 @@ protected:
   }
 
   std::string sample() {
-    auto buffer = llvm::MemoryBuffer::getFile(RONDO_TEST_DATA_DIR "/sample.trace");
+    auto buffer = llvm::MemoryBuffer::getFile(testDataDir() + "/sample.trace");
     EXPECT_TRUE(buffer) << "tests/data/sample.trace is missing";
     return buffer ? (*buffer)->getBuffer().str() : std::string();
   }

@@ -2,6 +2,8 @@
 
 #include "VerifierCases.h"
 
+#include "support/TestPaths.h"
+
 #include <algorithm>
 #include <fstream>
 #include <regex>
@@ -478,7 +480,7 @@ trace @t(%x: f32[8]) {
 
 /// The list at the top of the verifier and the cases name the same invariants.
 TEST(VerifierInvariants, EachHasACase) {
-  std::ifstream file(RONDO_TEST_DATA_DIR "/../../ir/Verifier.cpp");
+  std::ifstream file(testDataDir() + "/../../ir/Verifier.cpp");
   ASSERT_TRUE(file.good());
   std::vector<unsigned> listed;
   std::regex entry("^// +([0-9]+)\\. .*");

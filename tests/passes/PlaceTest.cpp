@@ -2,6 +2,8 @@
 
 #include "PassFixture.h"
 
+#include "support/TestPaths.h"
+
 #include "rondo/ir/ImportFX.h"
 #include "rondo/ir/Verifier.h"
 #include "rondo/passes/Passes.h"
@@ -156,7 +158,7 @@ namespace {
 class PlaceRealTracesTest : public PlaceTest, public ::testing::WithParamInterface<const char *> {
 protected:
   TracePair import(llvm::StringRef name) {
-    std::string path = (RONDO_TEST_DATA_DIR "/traces/" + name + ".json").str();
+    std::string path = testDataDir() + "/traces/" + name.str() + ".json";
     auto buffer = llvm::MemoryBuffer::getFile(path);
     if (!buffer)
       llvm::report_fatal_error(llvm::Twine(path) + ": " + buffer.getError().message());

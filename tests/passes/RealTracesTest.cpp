@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "support/TestPaths.h"
+
 #include "rondo/ir/CoreOps.h"
 #include "rondo/ir/ImportFX.h"
 #include "rondo/ir/JSON.h"
@@ -86,7 +88,7 @@ protected:
   }
 
   TracePair import(llvm::StringRef name) {
-    std::string path = (RONDO_TEST_DATA_DIR "/traces/" + name + ".json").str();
+    std::string path = testDataDir() + "/traces/" + name.str() + ".json";
     auto buffer = llvm::MemoryBuffer::getFile(path);
     if (!buffer)
       llvm::report_fatal_error(llvm::Twine(path) + ": " + buffer.getError().message());

@@ -154,19 +154,19 @@ TEST_F(BlockTest, StreamOrder) {
                           b = cantFail(threads->createStream());
   BlockRef block = cantFail(Block::create({threads}, {1024}, 1));
   EXPECT_EQ(block->lastStream(), 0u);
-  cantFail(block->synchronize());
+  cantFail(block->lastUse().synchronize());
   for (unsigned round = 1; round < 100; ++round) {
-    cantFail(block->acquire(*a));
+    cantFail(block->lastUse().acquire(*a));
     for (unsigned i = 0; i < 20; ++i)
       cantFail(a->fill(block->base(0), uint8_t(i), 1024));
     cantFail(a->fill(block->base(0), uint8_t(round), 1024));
-    cantFail(block->release(*a));
+    cantFail(block->lastUse().release(*a));
     EXPECT_EQ(block->lastStream(), a->id());
     std::byte seen[1024] = {};
-    cantFail(block->acquire(*b));
+    cantFail(block->lastUse().acquire(*b));
     cantFail(b->copy(seen, block->base(0), 1024));
-    cantFail(block->release(*b));
-    cantFail(block->synchronize());
+    cantFail(block->lastUse().release(*b));
+    cantFail(block->lastUse().synchronize());
     EXPECT_EQ(seen[0], std::byte(round));
     EXPECT_EQ(seen[1023], std::byte(round));
   }

@@ -25,8 +25,9 @@ inline CUDAGraphOptions graphOptions(std::vector<std::string> deny = {}) {
   return options;
 }
 
-/// A pipeline with `transform` and with `executor` as the only source of claims. Borrows both.
-inline Pipeline pipelineWith(CUDAGraphTransform &transform, const Executor &executor) {
+/// A pipeline with `transform` and with `executors` as the sources of claims. Borrows all.
+inline Pipeline pipelineWith(CUDAGraphTransform &transform,
+                             std::vector<const Executor *> executors) {
   class Forwarding : public Pass {
   public:
     explicit Forwarding(Pass &pass) : pass_(pass) {}
@@ -39,16 +40,20 @@ inline Pipeline pipelineWith(CUDAGraphTransform &transform, const Executor &exec
   private:
     Pass &pass_;
   };
-  return [&](TracePair pair, const SymbolBindings &bindings) -> llvm::Expected<TracePair> {
+  return [&transform, executors](TracePair pair,
+                                 const SymbolBindings &bindings) -> llvm::Expected<TracePair> {
     if (!bindings.empty())
       if (llvm::Error error = specialise(pair, bindings))
         return error;
     PassManager manager;
-    manager.add(createExecutionTransform({&executor}));
+    manager.add(createExecutionTransform({executors.begin(), executors.end()}));
     manager.add(std::make_unique<Forwarding>(transform));
     manager.add(createDelPass());
     return manager.run(std::move(pair));
   };
+}
+inline Pipeline pipelineWith(CUDAGraphTransform &transform, const Executor &executor) {
+  return pipelineWith(transform, std::vector<const Executor *>{&executor});
 }
 
 /// Another executor, and how often its kernels were asked for work.
@@ -59,6 +64,10 @@ public:
   uint64_t numEnqueues() const { return *count_; }
   llvm::StringRef name() const override { return base_.name(); }
   ClaimAnswer claim(const Trace &trace, OpId op) const override { return base_.claim(trace, op); }
+  void claimGroups(const Trace &trace, BodyId body,
+                   std::vector<GroupClaim> &groups) const override {
+    base_.claimGroups(trace, body, groups);
+  }
   llvm::Expected<KernelRef> compile(const Trace &trace, OpId op,
                                     const DeviceRef &device) const override {
     llvm::Expected<KernelRef> kernel = base_.compile(trace, op, device);
@@ -108,11 +117,22 @@ private:
   std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
 };
 
+/// Copies bytes between the host and memory of `device`; waits.
+inline void transfer(const DeviceRef &device, void *to, const void *from, size_t bytes) {
+  if (device->device().isHost()) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  std::unique_ptr<Stream> stream = cantFail(device->createStream());
+  cantFail(stream->copy(to, from, bytes));
+  cantFail(stream->synchronize());
+}
+
 inline Tensor tensorOf(const DeviceRef &device, llvm::ArrayRef<float> values,
                        llvm::ArrayRef<int64_t> shape) {
   Tensor tensor = cantFail(Tensor::empty(device, DType::F32, shape));
   assert(values.size() == size_t(tensor.numElements()));
-  std::copy(values.begin(), values.end(), tensor.ref().as<float>());
+  transfer(device, tensor.data(), values.data(), values.size() * sizeof(float));
   return tensor;
 }
 inline Tensor tensorOf(const DeviceRef &device, llvm::ArrayRef<float> values) {
@@ -122,11 +142,12 @@ inline Tensor tensorOf(const DeviceRef &device, llvm::ArrayRef<float> values) {
 inline Tensor filled(const DeviceRef &device, float value, int64_t count) {
   return tensorOf(device, std::vector<float>(count, value));
 }
+/// Of a tensor on the host.
 inline void overwrite(const Tensor &tensor, float value) {
   std::fill_n(tensor.ref().as<float>(), tensor.numElements(), value);
 }
 
-/// Elements of a tensor, or a scalar, as doubles; nothing of a value that is missing.
+/// Elements of a tensor on the host, or a scalar, as doubles; nothing of a value that is missing.
 inline std::vector<double> numbersOf(const Value &value) {
   if (const Tensor *tensor = value.asTensor())
     return doublesOf(*tensor);
@@ -191,20 +212,37 @@ private:
 
 using Results = llvm::SmallVector<Value>;
 
-/// A registry, an executor, a device and a stream of it. What is compiled and called must succeed.
-class CallTest : public testing::Test {
+/// Compiles text for a target and calls it. What is compiled and called must succeed.
+class CallFixture : public testing::Test {
 protected:
-  explicit CallTest(HostDeviceOptions options = {}) {
-    options.memoryHook = memory.hook();
-    device = createHostDevice(std::move(options));
+  /// Before anything else.
+  void useTarget(RunTarget where) {
+    target = std::move(where);
+    device = target.device;
     stream = cantFail(device->createStream());
   }
 
-  TracePair parse(llvm::StringRef text) { return cantFail(parsePair(text, "test", registry)); }
+  /// Text that is on the host, placed on the device.
+  TracePair parse(llvm::StringRef text) {
+    TracePair pair = cantFail(parsePair(text, "test", registry));
+    if (device->device().isHost())
+      return pair;
+    PlaceOptions options;
+    options.from = Device::host();
+    options.to = device->device();
+    PassManager manager;
+    manager.add(createPlacePass(options));
+    return cantFail(manager.run(std::move(pair)));
+  }
   Program compileText(llvm::StringRef text, ProgramOptions options = {}) {
     options.checkGraphs = true;
-    return cantFail(
-        compile(parse(text), device, &host, pipelineOf(smallRegions.str(), host), options));
+    return cantFail(compile(parse(text), device, target.executors,
+                            pipelineOf(smallRegions.str(), target.executors), options));
+  }
+  Program compileWith(CUDAGraphTransform &transform, llvm::StringRef text,
+                      ProgramOptions options = {}) {
+    return cantFail(compile(parse(text), device, target.executors,
+                            pipelineWith(transform, target.executors), options));
   }
 
   // Calls wait for their work.
@@ -225,12 +263,28 @@ protected:
     cantFail(stream->synchronize());
     return results;
   }
+  /// numbersOf a value of the device.
+  std::vector<double> numbersOn(const Value &value) {
+    const Tensor *tensor = value.asTensor();
+    return numbersOf(tensor && *tensor ? Value(onHost(*tensor, *stream)) : value);
+  }
 
-  MemoryLog memory;
   CoreRegistry registry;
-  HostExecutor host;
+  RunTarget target;
   DeviceRef device;
   std::unique_ptr<Stream> stream;
+};
+
+/// On a host device, with the host's executor.
+class CallTest : public CallFixture {
+protected:
+  explicit CallTest(HostDeviceOptions options = {}) {
+    options.memoryHook = memory.hook();
+    useTarget({createHostDevice(std::move(options)), {&host}});
+  }
+
+  MemoryLog memory;
+  HostExecutor host;
 };
 
 } // namespace rondo

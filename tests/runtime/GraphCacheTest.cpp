@@ -198,6 +198,27 @@ trace @t(%x: f32[2], %lr: f64) {
 
 } // namespace
 
+// Every graph that is held can be looked at, and launched; entries without one are passed over.
+TEST_F(CachedProgramTest, ForEachGraph) {
+  std::unique_ptr<Program> program = cached(twoRegions);
+  ASSERT_TRUE(program);
+  auto numNodes = [&] {
+    std::vector<size_t> all;
+    cache->forEachGraph([&](Graph &graph, GraphExec &exec) {
+      all.push_back(graph.numNodes());
+      EXPECT_EQ(exec.nativeHandle(), nullptr) << "it is the host's";
+      cantFail(exec.launch(*stream));
+    });
+    llvm::sort(all);
+    return all;
+  };
+  EXPECT_TRUE(numNodes().empty());
+  forward(*program, {floats({1, 2}), Value(2.0)});
+  EXPECT_THAT(numNodes(), ElementsAre(2, 4)) << "mul and neg; a copy of x, neg, add and sum";
+  cache->insert(keyOf(~0u), newEntry(), 1);
+  EXPECT_THAT(numNodes(), SizeIs(2));
+}
+
 // Counters say what happened: the first call of each region runs it, later ones replay.
 TEST_F(CachedProgramTest, Counters) {
   auto program = cached(twoRegions);

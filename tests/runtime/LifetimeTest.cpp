@@ -5,93 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CallTesting.h"
+#include "LifetimeTesting.h"
 
 using namespace rondo;
 
 namespace {
 
-constexpr llvm::StringLiteral step = R"(
-pair @step {
-  forward @forward(%x: f32[32], %w: f32[32] parameter) {
-    %a: f32[32] = mul(%x, %w)
-    %y: f32[32] = add(%a, %x)
-    return(%y, %a saved #0, %w saved #1)
-  }
-  backward @backward(%a: f32[32] saved #0, %w: f32[32] parameter saved #1, %g: f32[32]) {
-    %b: f32[32] = mul(%a, %g)
-    %c: f32[32] = add(%b, %w)
-    return(%c)
-  }
-})";
-
-class LifetimeTest : public CallTest {
+class LifetimeTest : public LifetimeFixture {
 protected:
-  Program compileWith(CUDAGraphTransform &transform, llvm::StringRef text = step) {
-    return cantFail(compile(parse(text), device, &host, pipelineWith(transform, host)));
-  }
-
-  /// Forward and backward `count` times, and what they have to give.
-  void play(Program &program, unsigned count = 1) {
-    for (unsigned i = 0; i < count; ++i) {
-      float x = float(++numSteps_);
-      SavedState saved;
-      Results results = forward(program, {filled(device, x, 32), w_}, &saved);
-      EXPECT_EQ(numbersOf(results[0]), std::vector<double>(32, 2 * x + x));
-      Results gradients = backward(program, std::move(saved), {filled(device, 3, 32)});
-      EXPECT_EQ(numbersOf(gradients[0]), std::vector<double>(32, 2 * x * 3 + 2));
-    }
-  }
-
-private:
-  unsigned numSteps_ = 0;
-  Tensor w_ = filled(device, 2, 32);
-};
-
-/// All that a call of a program involves. `drop` lets go of one.
-struct Cast {
-  static constexpr unsigned size = 7;
-
-  DeviceRef device;
-  std::unique_ptr<Stream> stream;
-  std::unique_ptr<CUDAGraphTransform> transform;
-  std::optional<Program> program;
-  std::shared_ptr<GraphCache> cache;
-  Results results;
-  SavedState saved;
-
-  Cast(const OpRegistry &registry, const HostExecutor &host, const MemoryLog &memory) {
-    HostDeviceOptions options;
-    options.memoryHook = memory.hook();
-    device = createHostDevice(options);
-    stream = cantFail(device->createStream());
-    transform = std::make_unique<CUDAGraphTransform>(graphOptions());
-    program = cantFail(compile(cantFail(parsePair(step, "test", registry)), device, &host,
-                               pipelineWith(*transform, host)));
-    cache = GraphCache::find(transform->domain(), *device);
-    std::vector<Value> inputs = {filled(device, 1, 32), filled(device, 2, 32)};
-    for (unsigned i = 0; i < 3; ++i) // eagerly, replayed, and one whose state stays
-      cantFail(program->forward(*stream, inputs, results, &saved));
-  }
-
-  void drop(unsigned member) {
-    switch (member) {
-    case 0:
-      return device.reset();
-    case 1:
-      return stream.reset();
-    case 2:
-      return transform.reset();
-    case 3:
-      return program.reset();
-    case 4:
-      return cache.reset();
-    case 5:
-      return results.clear();
-    default:
-      saved = SavedState();
-    }
-  }
+  LifetimeTest() { useTarget({createHostDevice(), {&host}}); }
+  HostExecutor host;
 };
 
 // In whatever order everything goes, nothing is used that is gone, and all memory comes back.
@@ -103,7 +26,10 @@ TEST(DestructionOrderTest, AnyOrder) {
   std::iota(order.begin(), order.end(), 0);
   unsigned numOrders = 0;
   do {
-    Cast cast(registry, host, memory);
+    HostDeviceOptions options;
+    options.memoryHook = memory.hook();
+    Cast cast(cantFail(parsePair(lifetimeStep, "test", registry)),
+              {createHostDevice(options), {&host}});
     ASSERT_TRUE(cast.cache);
     EXPECT_GT(memory.bytes(), 0);
     for (unsigned member : order) {
@@ -121,7 +47,7 @@ TEST(DestructionOrderTest, AnyOrder) {
 // Two transforms share nothing, though they cut the same trace for the same device.
 TEST_F(LifetimeTest, TwoTransforms) {
   CUDAGraphTransform a(graphOptions()), b(graphOptions());
-  Program ofA = compileWith(a), ofB = compileWith(b);
+  Program ofA = compileStep(a), ofB = compileStep(b);
   std::shared_ptr<GraphCache> cacheA = GraphCache::find(a.domain(), *device),
                               cacheB = GraphCache::find(b.domain(), *device);
   ASSERT_TRUE(cacheA && cacheB);
@@ -146,8 +72,8 @@ TEST_F(LifetimeTest, TwoTransforms) {
 // nothing to the other.
 TEST_F(LifetimeTest, TwoProgramsOfOneTransform) {
   CUDAGraphTransform transform(graphOptions());
-  Program kept = compileWith(transform);
-  std::optional<Program> gone = compileWith(transform);
+  Program kept = compileStep(transform);
+  std::optional<Program> gone = compileStep(transform);
   std::shared_ptr<GraphCache> cache = GraphCache::find(transform.domain(), *device);
   ASSERT_TRUE(cache);
   play(kept, 2);
@@ -175,7 +101,7 @@ TEST_F(LifetimeTest, TwoProgramsOfOneTransform) {
 TEST_F(LifetimeTest, CacheGoesLast) {
   for (bool programFirst : {false, true}) {
     auto transform = std::make_unique<CUDAGraphTransform>(graphOptions());
-    std::optional<Program> program = compileWith(*transform);
+    std::optional<Program> program = compileStep(*transform);
     play(*program, 2);
     std::weak_ptr<GraphCache> cache = GraphCache::find(transform->domain(), *device);
     EXPECT_FALSE(cache.expired());
@@ -198,7 +124,7 @@ TEST_F(LifetimeTest, CacheGoesLast) {
 // After `reset` a cache is as new: calls capture again and give the same.
 TEST_F(LifetimeTest, Reset) {
   CUDAGraphTransform transform(graphOptions());
-  Program program = compileWith(transform);
+  Program program = compileStep(transform);
   std::shared_ptr<GraphCache> cache = GraphCache::find(transform.domain(), *device);
   for (unsigned round = 0; round < 3; ++round) {
     play(program, 3);
@@ -217,12 +143,12 @@ TEST_F(LifetimeTest, Reset) {
 // A program that moves keeps its graphs; one that is assigned over goes.
 TEST_F(LifetimeTest, MovedProgram) {
   CUDAGraphTransform transform(graphOptions());
-  Program a = compileWith(transform);
+  Program a = compileStep(transform);
   play(a, 2);
   Program b = std::move(a);
   play(b);
   EXPECT_EQ(b.counters().captures, 2u);
-  b = compileWith(transform);
+  b = compileStep(transform);
   EXPECT_EQ(b.counters().entries, 0u);
   play(b, 2);
 }

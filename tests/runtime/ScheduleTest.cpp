@@ -61,7 +61,7 @@ trace @t(%x: f32[4, 2]) {
   EXPECT_EQ(schedule.storages[1].space, Space::Results);
   EXPECT_EQ(schedule.resultPlans[1].place.storage, 0);
   EXPECT_EQ(schedule.resultPlans[1].place.byteOffset, 8);
-  EXPECT_THAT(schedule.resultPlans[1].strides, ElementsAre(1, 2));
+  EXPECT_THAT(schedule.resultPlans[1].layout->strides, ElementsAre(1, 2));
 }
 
 // The result of an in-place op is its operand; arguments that are written are collected.

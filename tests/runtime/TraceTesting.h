@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "support/TestPaths.h"
+
 #include "rondo/executors/RecordedValues.h"
 #include "rondo/host/HostDevice.h"
 #include "rondo/host/HostExecutor.h"
@@ -27,15 +29,22 @@ struct CoreRegistry : OpRegistry {
   CoreRegistry() { cantFail(registerCoreOps(*this)); }
 };
 
-/// A pipeline that runs `text` with `executor` as the only source of claims. Borrows both.
-inline Pipeline pipelineOf(std::string text, const Executor &executor) {
-  return [text, &executor](TracePair pair,
+/// Where programs run: a device, and who executes ops, in the order in which they are asked.
+struct RunTarget {
+  DeviceRef device;
+  std::vector<const Executor *> executors;
+};
+
+/// A pipeline that runs `text` with `executors` as the sources of claims. Borrows them.
+inline Pipeline pipelineOf(std::string text, std::vector<const Executor *> executors) {
+  return [text, executors](TracePair pair,
                            const SymbolBindings &bindings) -> llvm::Expected<TracePair> {
     if (!bindings.empty())
       if (llvm::Error error = specialise(pair, bindings))
         return error;
     PassRegistry passes;
-    if (llvm::Error error = registerPasses(passes, {&executor}))
+    std::vector<const ClaimSource *> sources(executors.begin(), executors.end());
+    if (llvm::Error error = registerPasses(passes, sources))
       return error;
     PassManager manager;
     if (llvm::Error error = passes.parsePipeline(text, manager))
@@ -43,10 +52,19 @@ inline Pipeline pipelineOf(std::string text, const Executor &executor) {
     return manager.run(std::move(pair));
   };
 }
+inline Pipeline pipelineOf(std::string text, const Executor &executor) {
+  return pipelineOf(std::move(text), std::vector<const Executor *>{&executor});
+}
 inline constexpr llvm::StringLiteral usualPipeline =
     "dce,cse,canonicalise,execution,cuda-graph,del";
 
-/// Bytes of a tensor in row-major order.
+/// A row-major copy in memory of the host, after what `stream`, which is of the tensor's device,
+/// was given before.
+inline Tensor onHost(const Tensor &tensor, Stream &stream) {
+  return cantFail(copyTo(createHostDevice(), tensor, stream));
+}
+
+/// Bytes of a tensor on the host in row-major order.
 inline std::vector<std::byte> bytesOf(const Tensor &tensor) {
   size_t size = dtypeSize(tensor.dtype());
   std::vector<std::byte> bytes(tensor.numElements() * size);
@@ -56,7 +74,7 @@ inline std::vector<std::byte> bytesOf(const Tensor &tensor) {
   return bytes;
 }
 
-/// Elements as doubles, in row-major order.
+/// Elements of a tensor on the host as doubles, in row-major order.
 inline std::vector<double> doublesOf(const Tensor &tensor) {
   std::vector<std::byte> bytes = bytesOf(tensor);
   std::vector<double> values(tensor.numElements());
@@ -92,7 +110,8 @@ inline std::vector<double> doublesOf(const Tensor &tensor) {
   return values;
 }
 
-/// ‖a − b‖ / ‖b‖ over all elements; infinite where shapes differ or a is not finite and b is.
+/// ‖a − b‖ / ‖b‖ over all elements of tensors on the host; infinite where shapes differ or a is not
+/// finite and b is.
 inline double relativeError(const Tensor &a, const Tensor &b) {
   if (a.shape() != b.shape())
     return INFINITY;
@@ -111,15 +130,20 @@ inline double relativeError(const Tensor &a, const Tensor &b) {
   return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
 }
 
-/// A recorded trace, placed on the host, with its values.
+/// A recorded trace, prepared, with its values.
 struct Sample {
   TracePair pair;
   RecordedValues values;
 };
 
+/// The pass that moves recorded traces to `device`.
+inline std::string placementOn(Device device) {
+  return "place{to=" + deviceName(device) + "}";
+}
+
 inline llvm::Expected<Sample> loadSample(llvm::StringRef name, const OpRegistry &registry,
                                          llvm::StringRef preparation = "place") {
-  std::string base = std::string(RONDO_TEST_DATA_DIR) + "/traces/" + name.str();
+  std::string base = testDataDir() + "/traces/" + name.str();
   auto text = llvm::MemoryBuffer::getFile(base + ".json");
   if (!text)
     return makeError("cannot read " + base + ".json");
@@ -143,26 +167,30 @@ inline llvm::Expected<Sample> loadSample(llvm::StringRef name, const OpRegistry 
   return Sample{std::move(*placed), std::move(*values)};
 }
 
-/// A new tensor of `type` with the values of `source`, which is row-major.
-inline Tensor laidOut(const DeviceRef &device, const TensorType &type, const Tensor &source) {
-  Tensor tensor = cantFail(Tensor::empty(device, type));
+/// A new tensor of `type` on the device of `stream`, with the values of `source`, which is
+/// row-major and on the host.
+inline Tensor laidOut(Stream &stream, const TensorType &type, const Tensor &source) {
+  Tensor tensor = cantFail(Tensor::empty(stream.device().shared_from_this(), type));
+  std::vector<std::byte> bytes(tensor.extentBytes());
   size_t size = dtypeSize(type.dtype);
   forEachElement(tensor.shape(), tensor.strides(), [&](int64_t i, int64_t offset) {
-    std::memcpy(tensor.data() + offset * size, source.data() + i * size, size);
+    std::memcpy(bytes.data() + offset * size, source.data() + i * size, size);
   });
+  cantFail(stream.copy(tensor.data(), bytes.data(), bytes.size()));
+  cantFail(stream.synchronize());
   return tensor;
 }
 
-/// The recorded arguments of one side, in new memory of `device`. Masks that were fed are looked up
-/// among what was saved.
-inline llvm::Expected<std::vector<Value>>
-inputsOf(const Program &program, Side side, const RecordedValues &values, const DeviceRef &device) {
+/// The recorded arguments of one side, in new memory of the device of `stream`. Masks that were fed
+/// are looked up among what was saved; states of generators are all 0.
+inline llvm::Expected<std::vector<Value>> inputsOf(const Program &program, Side side,
+                                                   const RecordedValues &values, Stream &stream) {
+  int64_t zeros[2] = {};
+  const Tensor state(Storage::borrow(zeros, sizeof zeros, Device::host()), 0, DType::I64, {2}, {1});
   std::vector<Value> inputs;
   for (const ParameterInfo &info : program.inputs(side)) {
     if (info.type.asRNGState()) {
-      Tensor state = cantFail(Tensor::empty(device, DType::I64, {2}));
-      std::memset(state.data(), 0, 16);
-      inputs.push_back(state);
+      inputs.push_back(laidOut(stream, TensorType(DType::I64, {2}), state));
       continue;
     }
     const Tensor *recorded = values.input(side, info.name);
@@ -171,7 +199,7 @@ inputsOf(const Program &program, Side side, const RecordedValues &values, const 
     const TensorType *type = info.type.asTensor();
     if (!recorded || !type)
       return makeError("no value was recorded for '" + info.name + "'");
-    inputs.push_back(laidOut(device, *type, *recorded));
+    inputs.push_back(laidOut(stream, *type, *recorded));
   }
   return inputs;
 }

@@ -5,13 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ToolTesting.h"
+
 #include "rondo/executors/Safetensors.h"
 #include "rondo/host/HostDevice.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,42 +25,9 @@ using ::testing::Not;
 
 namespace {
 
-const std::string traces = RONDO_TEST_DATA_DIR "/traces/";
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-class RondoRunTest : public testing::Test {
+class RondoRunTest : public ToolTest {
 protected:
-  RondoRunTest() { EXPECT_FALSE(llvm::sys::fs::createUniqueDirectory("rondo-run", folder_)); }
-  ~RondoRunTest() override { llvm::sys::fs::remove_directories(folder_); }
-
-  std::string path(llvm::StringRef name) const { return (folder_ + "/" + name).str(); }
-  void copyHere(llvm::StringRef name) const {
-    EXPECT_FALSE(llvm::sys::fs::copy_file(traces + name.str(), path(name))) << name.str();
-  }
-  void write(llvm::StringRef name, llvm::StringRef text) const {
-    std::error_code error;
-    llvm::raw_fd_ostream(path(name), error) << text;
-    EXPECT_FALSE(error);
-  }
-
-  Outcome run(std::vector<std::string> arguments) const {
-    std::string tool = RONDO_BIN_DIR "/rondo-run", out = path("out"), err = path("err");
-    arguments.insert(arguments.begin(), tool);
-    std::vector<llvm::StringRef> texts(arguments.begin(), arguments.end());
-    for (const std::string &old : {out, err}) // which would not be truncated
-      llvm::sys::fs::remove(old);
-    Outcome outcome;
-    outcome.code = llvm::sys::ExecuteAndWait(
-        tool, texts, /*Env=*/{}, {llvm::StringRef(""), llvm::StringRef(out), llvm::StringRef(err)},
-        /*SecondsToWait=*/300);
-    outcome.out = textOf(out);
-    outcome.err = textOf(err);
-    return outcome;
-  }
+  RondoRunTest() : ToolTest("rondo-run") {}
 
   /// Writes the recorded values of trace `name` with one element of tensor `changed` changed by
   /// `difference`, beside a copy of the trace.
@@ -85,14 +51,6 @@ protected:
     cantFail(
         writeSafetensors(path((name + ".safetensors").str()), file.tensors(), file.metadata()));
   }
-
-private:
-  static std::string textOf(const std::string &path) {
-    auto text = llvm::MemoryBuffer::getFile(path);
-    return text ? (*text)->getBuffer().str() : "";
-  }
-
-  llvm::SmallString<128> folder_;
 };
 
 /// The entry of the table's line for `trace` in the column with this title.
@@ -121,7 +79,7 @@ std::string cell(const std::string &out, const std::string &trace, const std::st
 
 // Traces whose results are PyTorch's pass, together, too.
 TEST_F(RondoRunTest, CheckPasses) {
-  Outcome both = run({"--check", "--steps=2", traces + "mlp.json", traces + "gpt_tiny.json"});
+  ToolOutcome both = run({"--check", "--steps=2", traces + "mlp.json", traces + "gpt_tiny.json"});
   EXPECT_EQ(both.code, 0) << both.err;
   EXPECT_THAT(both.err, IsEmpty());
   EXPECT_EQ(cell(both.out, "mlp", "bits"), "equal");
@@ -143,7 +101,7 @@ TEST_F(RondoRunTest, CheckFindsOneElement) {
   for (const Case &item : cases) {
     SCOPED_TRACE(item.changed);
     change("mlp", item.changed, item.difference);
-    Outcome outcome = run({"--check", "--steps=1", path("mlp.json")});
+    ToolOutcome outcome = run({"--check", "--steps=1", path("mlp.json")});
     EXPECT_EQ(outcome.code, 4);
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("error: mlp: "), HasSubstr(item.says)));
     EXPECT_EQ(run({"--steps=1", path("mlp.json")}).code, 0) << "nothing was to be checked";
@@ -153,12 +111,12 @@ TEST_F(RondoRunTest, CheckFindsOneElement) {
 // So does one of a value that is saved for the backward, or of an argument that is written.
 TEST_F(RondoRunTest, CheckFindsSavedAndWritten) {
   change("gpt_tiny", "forward.out.3", 5.0f);
-  Outcome saved = run({"--check", "--steps=1", path("gpt_tiny.json")});
+  ToolOutcome saved = run({"--check", "--steps=1", path("gpt_tiny.json")});
   EXPECT_EQ(saved.code, 4);
   EXPECT_THAT(saved.err, AllOf(HasSubstr("error: gpt_tiny: saved '"), HasSubstr("is off by")));
 
   change("adam", "forward.out.0", 5.0f);
-  Outcome written = run({"--check", "--steps=1", path("adam.json")});
+  ToolOutcome written = run({"--check", "--steps=1", path("adam.json")});
   EXPECT_EQ(written.code, 4);
   EXPECT_THAT(written.err, AllOf(HasSubstr("error: adam: argument '"), HasSubstr("is off by")));
 }
@@ -166,7 +124,7 @@ TEST_F(RondoRunTest, CheckFindsSavedAndWritten) {
 // Without recorded values there is nothing to check against, which is no success.
 TEST_F(RondoRunTest, CheckNeedsValues) {
   copyHere("mlp.json");
-  Outcome outcome = run({"--check", "--steps=1", path("mlp.json")});
+  ToolOutcome outcome = run({"--check", "--steps=1", path("mlp.json")});
   EXPECT_EQ(outcome.code, 4);
   EXPECT_THAT(outcome.err, HasSubstr("no values were recorded"));
 }
@@ -212,8 +170,9 @@ TEST_F(RondoRunTest, Errors) {
       {{"--values=" + traces + "adam.safetensors", mlp},
        1,
        {"error: no value is recorded for argument 'primals_1' of the forward"}},
-      {{"--device=cuda:0", mlp}, 1, {"no device 'cuda:0' in this build", "devices are: host"}},
-      {{"--device=tpu", mlp}, 2, {"'tpu' is no device", "devices are: host"}},
+      {{"--device=cuda", mlp}, 1, {"error: no CUDA device: ", "; use the host device"}},
+      {{"--device=cuda:3", mlp}, 1, {"error: no CUDA device: ", "; use the host device"}},
+      {{"--device=tpu", mlp}, 2, {"'tpu' is no device", "devices are: host, cuda"}},
       {{"-p", "execution,cuda-grph", mlp}, 1, {"cuda-grph", "did you mean 'cuda-graph'"}},
       {{"-p", "dce", mlp}, 1, {"'addmm' op", "no executor claims it"}},
       {{"--no-such-option", mlp}, 2, {"--no-such-option"}},
@@ -222,7 +181,7 @@ TEST_F(RondoRunTest, Errors) {
   };
   for (const Case &item : cases) {
     SCOPED_TRACE(llvm::join(item.arguments, " "));
-    Outcome outcome = run(item.arguments);
+    ToolOutcome outcome = run(item.arguments);
     EXPECT_EQ(outcome.code, item.code);
     for (const std::string &part : item.says)
       EXPECT_THAT(outcome.err, HasSubstr(part));
@@ -232,7 +191,7 @@ TEST_F(RondoRunTest, Errors) {
 
 // A trace that cannot be run does not keep the others from running.
 TEST_F(RondoRunTest, GoesOn) {
-  Outcome outcome =
+  ToolOutcome outcome =
       run({"--steps=1", path("nothing.json"), traces + "mlp.json", traces + "convnet.json"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("nothing.json"), HasSubstr("'convolution' op")));
@@ -246,7 +205,7 @@ TEST_F(RondoRunTest, GoesOn) {
 // --steps says how often each graph is replayed after its first call.
 TEST_F(RondoRunTest, Steps) {
   for (const char *steps : {"1", "3"}) {
-    Outcome outcome = run({std::string("--steps=") + steps, traces + "mlp.json"});
+    ToolOutcome outcome = run({std::string("--steps=") + steps, traces + "mlp.json"});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(cell(outcome.out, "mlp", "captures"), "2"); // one of each side
     EXPECT_EQ(cell(outcome.out, "mlp", "replays"), std::to_string(2 * std::stoi(steps)));
@@ -255,7 +214,7 @@ TEST_F(RondoRunTest, Steps) {
 
 // --no-graphs captures and replays nothing.
 TEST_F(RondoRunTest, NoGraphs) {
-  Outcome outcome = run({"--no-graphs", "--check", "--steps=1", traces + "mlp.json"});
+  ToolOutcome outcome = run({"--no-graphs", "--check", "--steps=1", traces + "mlp.json"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(cell(outcome.out, "mlp", "captures"), "0");
   EXPECT_EQ(cell(outcome.out, "mlp", "replays"), "0");
@@ -266,7 +225,7 @@ TEST_F(RondoRunTest, NoGraphs) {
 // Without recorded values arguments are random, and no error is given.
 TEST_F(RondoRunTest, RandomArguments) {
   copyHere("mlp.json");
-  Outcome outcome = run({"--seed=7", "--steps=1", path("mlp.json")});
+  ToolOutcome outcome = run({"--seed=7", "--steps=1", path("mlp.json")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(cell(outcome.out, "mlp", "loss err"), "-");
   EXPECT_EQ(cell(outcome.out, "mlp", "max err"), "-");
@@ -278,8 +237,8 @@ TEST_F(RondoRunTest, RandomArguments) {
 // --values names the file wherever the trace is; --table prints the table alone.
 TEST_F(RondoRunTest, ValuesAndTable) {
   copyHere("mlp.json");
-  Outcome outcome = run({"--check", "--steps=1", "--table",
-                         "--values=" + traces + "mlp.safetensors", path("mlp.json")});
+  ToolOutcome outcome = run({"--check", "--steps=1", "--table",
+                             "--values=" + traces + "mlp.safetensors", path("mlp.json")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out.substr(0, 6), "trace ");
   EXPECT_EQ(llvm::StringRef(outcome.out).count('\n'), 2u);

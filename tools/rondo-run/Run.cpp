@@ -9,7 +9,8 @@
 
 #include "Run.h"
 
-#include "Arguments.h"
+#include "support/Arguments.h"
+#include "support/Devices.h"
 #include "support/Files.h"
 
 #include "rondo/host/HostDevice.h"
@@ -40,8 +41,8 @@ struct StepResults {
 class Runner {
 public:
   Runner(llvm::StringRef path, const RunOptions &options, const OpRegistry &registry,
-         const HostExecutor &executor, const DeviceRef &device)
-      : path_(path.str()), options_(options), registry_(registry), executor_(executor),
+         llvm::ArrayRef<const Executor *> executors, const DeviceRef &device)
+      : path_(path.str()), options_(options), registry_(registry), executors_(executors),
         device_(device) {}
 
   llvm::Expected<RunReport> run() {
@@ -66,10 +67,14 @@ private:
     llvm::Expected<TracePair> pair = readPair(path_, InputFormat::Auto, registry_, &outputs);
     if (!pair)
       return pair.takeError();
-    llvm::Expected<TracePair> prepared = runPasses(std::move(*pair), options_.prepare);
+    llvm::Expected<TracePair> placed = placeOn(device_->device(), std::move(*pair));
+    if (!placed)
+      return placed.takeError();
+    llvm::Expected<TracePair> prepared = runPasses(std::move(*placed), options_.prepare);
     if (!prepared)
       return prepared.takeError();
     pair_ = std::move(*prepared);
+    devices_ = devicesOf(*pair_, device_);
     report_.name = pair_->name().str();
 
     std::string valuesPath = options_.valuesPath;
@@ -90,7 +95,8 @@ private:
 
   llvm::Expected<TracePair> runPasses(TracePair pair, llvm::StringRef pipeline) const {
     PassRegistry passes;
-    if (llvm::Error error = registerPasses(passes, {&executor_}))
+    std::vector<const ClaimSource *> sources(executors_.begin(), executors_.end());
+    if (llvm::Error error = registerPasses(passes, sources))
       return error;
     PassManager manager;
     if (llvm::Error error = passes.parsePipeline(pipeline, manager))
@@ -112,7 +118,7 @@ private:
     ProgramOptions options;
     options.checkGraphs = options.poison = options_.checkGraphs;
     llvm::Expected<Program> program =
-        compile(std::move(*pair_), device_, &executor_, pipeline, options);
+        compile(std::move(*pair_), devices_, executors_, pipeline, options);
     if (!program)
       return program.takeError();
     program_.emplace(std::move(*program));
@@ -225,8 +231,8 @@ private:
     std::vector<Value> &arguments = arguments_[unsigned(side)];
     if (side == Side::Backward && !program_->hasBackward())
       return llvm::Error::success();
-    return values_ ? fillRecorded(*program_, side, *values_, device_, *stream_, arguments)
-                   : fillRandom(*program_, side, options_.seed, device_, *stream_, arguments);
+    return values_ ? fillRecorded(*program_, side, *values_, devices_, *stream_, arguments)
+                   : fillRandom(*program_, side, options_.seed, devices_, *stream_, arguments);
   }
 
   //===--- Results --------------------------------------------------------===//
@@ -347,8 +353,9 @@ private:
   const std::string path_;
   const RunOptions &options_;
   const OpRegistry &registry_;
-  const HostExecutor &executor_;
+  const llvm::ArrayRef<const Executor *> executors_;
   const DeviceRef &device_;
+  std::vector<DeviceRef> devices_;
   /// Copies of results do not count as the program's memory.
   const DeviceRef resultMemory_ = createHostDevice();
   std::optional<TracePair> pair_;
@@ -365,7 +372,8 @@ private:
 } // namespace
 
 llvm::Expected<RunReport> rondo::runTrace(llvm::StringRef path, const RunOptions &options,
-                                          const OpRegistry &registry, const HostExecutor &executor,
+                                          const OpRegistry &registry,
+                                          llvm::ArrayRef<const Executor *> executors,
                                           const DeviceRef &device) {
-  return Runner(path, options, registry, executor, device).run();
+  return Runner(path, options, registry, executors, device).run();
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "rondo/executors/RecordedValues.h"
-#include "rondo/host/HostExecutor.h"
 #include "rondo/passes/PassRegistry.h"
 #include "rondo/runtime/Program.h"
 
@@ -11,7 +10,7 @@ namespace rondo {
 
 struct RunOptions {
   std::string valuesPath; ///< empty: TRACE.safetensors if it is there, else random arguments
-  std::string prepare;    ///< passes that run first
+  std::string prepare;    ///< passes that run first, on the device
   std::string pipeline;   ///< passes that end with claims
   unsigned steps = 10;    ///< of each kind, after the first
   uint64_t seed = 0;      ///< of random arguments and of generators
@@ -50,9 +49,12 @@ struct RunReport {
   std::vector<std::string> remarks;
 };
 
-/// Loads, compiles and runs the trace in file `path`. Errors: located, as those of what is used.
+/// Loads, compiles and runs the trace in file `path` on `device`, and on the host where it has
+/// values there. `executors` are asked for every op in this order. Errors: located, as those of
+/// what is used.
 llvm::Expected<RunReport> runTrace(llvm::StringRef path, const RunOptions &options,
-                                   const OpRegistry &registry, const HostExecutor &executor,
+                                   const OpRegistry &registry,
+                                   llvm::ArrayRef<const Executor *> executors,
                                    const DeviceRef &device);
 
 } // namespace rondo

@@ -10,7 +10,8 @@
 #include "Report.h"
 #include "Run.h"
 
-#include "rondo/host/HostDevice.h"
+#include "support/Devices.h"
+
 #include "rondo/ir/CoreOps.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -34,7 +35,9 @@ struct Options {
       cl::desc("Recorded arguments and results (default: the trace's name with .safetensors, if it "
                "is there; else arguments are random)"),
       cl::value_desc("file"), cl::cat(category)};
-  cl::opt<std::string> device{"device", cl::desc("Where to run: host (default)"),
+  cl::opt<std::string> device{"device",
+                              cl::desc("Where to run: host (default), cuda (which is cuda:0), "
+                                       "cuda:N"),
                               cl::value_desc("device"), cl::init("host"), cl::cat(category)};
   cl::opt<std::string> pipeline{
       "pipeline", cl::desc("Passes to run; they must claim every op"), cl::value_desc("passes"),
@@ -74,7 +77,7 @@ struct Options {
 constexpr llvm::StringLiteral overview =
     "rondo-run: runs forward and backward traces, eagerly and as replayed graphs, and compares\n\n"
     "  rondo-run gpt_tiny.json\n"
-    "  rondo-run mlp.json gpt_tiny.json --check --steps=100\n"
+    "  rondo-run mlp.json gpt_tiny.json --check --steps=100 --device=cuda\n"
     "  rondo-run step.trace --values=step.safetensors -p execution,cuda-graph{partition=dataflow}\n"
     "\n"
     "Columns of the table: ops that launch something, those in regions, regions "
@@ -128,20 +131,26 @@ static bool meetsBounds(const RunReport &run, const Options &options) {
 }
 
 static ExitCode run(const Options &options) {
-  if (std::optional<Device> device = parseDevice(options.device); !device)
-    return report(makeError("'" + options.device + "' is no device; devices are: host"), badUsage);
-  else if (!device->isHost())
-    return report(
-        makeError("there is no device '" + options.device + "' in this build; devices are: host"),
-        badInput);
+  std::optional<Device> where = deviceOption(options.device);
+  if (!where)
+    return report(makeError("'" + options.device + "' is no device; devices are: " + deviceOptions),
+                  badUsage);
   OpRegistry registry;
   if (llvm::Error error = registerCoreOps(registry))
     return report(std::move(error), badUsage);
-  HostExecutor executor;
+  if (llvm::Expected<DeviceRef> device = createDevice(*where); !device)
+    return report(device.takeError(), badInput);
+  std::vector<std::string> remarks;
+  llvm::Expected<std::vector<std::unique_ptr<Executor>>> executors =
+      createExecutors(*where, remarks);
+  if (!executors)
+    return report(executors.takeError(), badInput);
+  for (const std::string &remark : remarks)
+    llvm::errs() << "remark: " << remark << '\n';
 
   RunOptions runOptions;
   runOptions.valuesPath = options.values;
-  runOptions.prepare = options.feedMasks ? "place,feed-masks" : "place";
+  runOptions.prepare = options.feedMasks ? "feed-masks" : "";
   runOptions.pipeline = options.pipeline;
   runOptions.steps = std::max(options.steps.getValue(), 1u);
   runOptions.seed = options.seed;
@@ -153,8 +162,11 @@ static ExitCode run(const Options &options) {
   std::vector<RunReport> reports;
   for (const std::string &input : options.inputs) {
     // A device of its own, so that its peak is the run's.
+    llvm::Expected<DeviceRef> device = createDevice(*where);
+    if (!device)
+      return report(device.takeError(), badInput);
     llvm::Expected<RunReport> run =
-        runTrace(input, runOptions, registry, executor, createHostDevice());
+        runTrace(input, runOptions, registry, listOf(*executors), *device);
     if (!run) {
       code = report(run.takeError(), badInput);
       continue;

@@ -125,6 +125,8 @@ class GraphExec {
 public:
   virtual ~GraphExec();
 
+  /// The cudaGraphExec_t; null on the host.
+  virtual void *nativeHandle() const { return nullptr; }
   /// Launches on `stream` and returns without waiting. Launches of one exec do not overlap.
   virtual llvm::Error launch(Stream &stream) = 0;
   /// Errors: InvalidArgument if the node is of another kind, or the kernel another function or one
@@ -133,6 +135,19 @@ public:
   virtual llvm::Error setFill(GraphNodeId node, void *destination, uint8_t value, size_t bytes) = 0;
   virtual llvm::Error setCopy(GraphNodeId node, void *destination, const void *source,
                               size_t bytes) = 0;
+};
+
+/// The end of a stream's work, wherever that is when it is asked for: the price of ordering two
+/// streams is paid by the one that waits. May outlive the stream, which has no work then. Any
+/// thread may use it, also while another one uses the stream.
+class StreamTail {
+public:
+  virtual ~StreamTail();
+  /// Lets `stream`, of the same device, wait for what was submitted so far; what is being captured
+  /// was not submitted. Errors: as Stream::wait.
+  virtual llvm::Error orderBefore(Stream &stream) = 0;
+  /// Waits for it.
+  virtual llvm::Error synchronize() = 0;
 };
 
 /// Work in order of submission. Functions of CommandSink return without waiting, except
@@ -153,6 +168,8 @@ public:
   /// (NotCapturable); an event of a capture, waited for by a stream that is not being captured,
   /// makes that stream part of the capture.
   virtual llvm::Error wait(Event &event) = 0;
+  /// The same object for the life of the stream.
+  virtual const std::shared_ptr<StreamTail> &tail() const = 0;
 
   // Capture: what is submitted becomes nodes of a graph and does not run. `synchronize` and `query`
   // of a stream in capture are errors (NotCapturable) that invalidate the capture. After an error
@@ -195,10 +212,13 @@ public:
   /// Uninitialised. `bytes` may be 0: then the result is null. Errors: OutOfMemory; NotCapturable
   /// where a capture forbids it.
   virtual llvm::Expected<void *> allocate(size_t bytes) = 0;
-  /// Waits for the work in flight that may use it. `bytes` as given to `allocate`.
+  /// The bytes are used again only after the work submitted before is done; may wait for it.
+  /// `bytes` as given to `allocate`.
   virtual void deallocate(void *data, size_t bytes) noexcept = 0;
   virtual MemoryUse memoryUse() const = 0;
   virtual void resetPeak() = 0;
+  /// Gives memory that nobody uses back to the system; waits for the work in flight.
+  virtual void trim() {}
   /// Can kernels of this device use the memory at `data` directly? Asked of memory that somebody
   /// else gives us.
   virtual bool canAccess(const void *data) const = 0;

@@ -66,11 +66,44 @@ struct TensorRef {
   template <typename T> T *as() const { return static_cast<T *>(data); }
 };
 
-/// A view of a storage. Copying shares the storage. Immutable but for assignment.
+class TensorLayout;
+using LayoutRef = llvm::IntrusiveRefCntPtr<const TensorLayout>;
+
+/// All that is the same for tensors of one type: where they are and what their bytes mean.
+/// Immutable, shared by copies of a tensor, so that comparing two tensors' types begins with a
+/// pointer.
+class TensorLayout {
+public:
+  TensorLayout(Device device, DType dtype, llvm::ArrayRef<int64_t> shape,
+               llvm::ArrayRef<int64_t> strides);
+  /// `type` has no symbols.
+  static LayoutRef get(const TensorType &type);
+
+  const Device device;
+  const DType dtype;
+  const llvm::SmallVector<int64_t, 5> shape, strides; ///< in elements, same length
+  const int64_t numElements;
+  /// Bytes from the first to past the last element; 0 without elements.
+  const size_t extentBytes;
+
+  // For IntrusiveRefCntPtr.
+  void Retain() const { references_.fetch_add(1, std::memory_order_relaxed); }
+  void Release() const {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      delete this;
+  }
+
+private:
+  mutable std::atomic<uint32_t> references_ = 0;
+};
+
+/// A view of a storage. Copying shares storage and layout. Immutable but for assignment.
 class Tensor {
 public:
   Tensor() = default;
-  /// Elements start `byteOffset` bytes into `storage`. Asserts that they lie within it.
+  /// Elements start `byteOffset` bytes into `storage`. Asserts that they lie within it, and that it
+  /// is on the layout's device.
+  Tensor(StorageRef storage, int64_t byteOffset, LayoutRef layout);
   Tensor(StorageRef storage, int64_t byteOffset, DType dtype, llvm::ArrayRef<int64_t> shape,
          llvm::ArrayRef<int64_t> strides);
 
@@ -82,27 +115,27 @@ public:
 
   bool isNull() const { return !storage_; }
   explicit operator bool() const { return !isNull(); }
-  DType dtype() const { return dtype_; }
-  llvm::ArrayRef<int64_t> shape() const { return shape_; }
-  llvm::ArrayRef<int64_t> strides() const { return strides_; }
-  unsigned rank() const { return shape_.size(); }
-  int64_t numElements() const;
-  Device device() const { return storage_->device(); }
+  // Of what is not null.
+  const LayoutRef &layout() const { return layout_; }
+  DType dtype() const { return layout_->dtype; }
+  llvm::ArrayRef<int64_t> shape() const { return layout_->shape; }
+  llvm::ArrayRef<int64_t> strides() const { return layout_->strides; }
+  unsigned rank() const { return layout_->shape.size(); }
+  int64_t numElements() const { return layout_->numElements; }
+  Device device() const { return layout_->device; }
   const StorageRef &storage() const { return storage_; }
-  int64_t byteOffset() const { return byteOffset_; }
-  std::byte *data() const { return storage_->data() + byteOffset_; }
-  TensorRef ref() const { return {data(), dtype_, shape_, strides_}; }
+  int64_t byteOffset() const { return data_ - storage_->data(); }
+  std::byte *data() const { return data_; }
+  TensorRef ref() const { return {data_, dtype(), shape(), strides()}; }
   /// Bytes from the first to past the last element that it names; 0 if it has none.
-  size_t extentBytes() const;
+  size_t extentBytes() const { return layout_->extentBytes; }
   bool isContiguous() const;
-  /// With the device of its storage.
   TensorType type() const;
 
 private:
   StorageRef storage_;
-  int64_t byteOffset_ = 0;
-  DType dtype_ = DType::F32;
-  llvm::SmallVector<int64_t, 5> shape_, strides_;
+  std::byte *data_ = nullptr;
+  LayoutRef layout_;
 };
 
 /// Bytes from the first to past the last element of a tensor with these sizes and strides (not

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "rondo/runtime/LastUse.h"
+
 #include "rondo/executors/Kernel.h"
 #include "rondo/executors/Tensor.h"
 
@@ -46,8 +48,7 @@ private:
 
   const DeviceRef device_;
   std::mutex useMutex_; ///< for what follows; taken before mutex_
-  std::unique_ptr<Event> lastUse_;
-  uint64_t lastStream_ = 0;
+  LastUse lastUse_;
   std::mutex mutex_;
   llvm::StringMap<StorageRef> states_;
 };

@@ -63,6 +63,9 @@ public:
   /// At most this many entries (default 512, at least 1). Beyond it the entry goes whose rebuilding
   /// costs least for how often it was used.
   void setMaxEntries(size_t entries);
+  /// Calls `visit` with every graph that is held and its exec, to look at while no call is in
+  /// flight. Nothing else happens in the cache meanwhile.
+  void forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const;
 
   // For the runtime.
 

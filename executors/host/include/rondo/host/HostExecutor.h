@@ -14,46 +14,20 @@
 #pragma once
 
 #include "rondo/executors/Executor.h"
-#include "rondo/executors/Tensor.h"
+#include "rondo/executors/TypedArgs.h"
 
 #include "llvm/ADT/StringMap.h"
 
 namespace rondo {
 
 /// Operands and results of one run, typed. Borrowed for the call.
-class HostArgs {
+class HostArgs : public TypedArgs {
 public:
-  /// `operands` and `results` have an entry for each of `raw`; `present` says which operands the op
-  /// lists.
-  HostArgs(llvm::ArrayRef<TensorRef> operands, llvm::ArrayRef<TensorRef> results,
-           llvm::ArrayRef<bool> present, const KernelArgs &raw)
-      : operands_(operands), results_(results), present_(present), raw_(raw) {}
+  using TypedArgs::TypedArgs;
 
-  unsigned numOperands() const { return operands_.size(); }
-  unsigned numResults() const { return results_.size(); }
-  /// False for an optional operand that was left out.
-  bool has(unsigned i) const { return i < present_.size() && present_[i]; }
-  /// Of a tensor operand that is there.
-  const TensorRef &operand(unsigned i) const { return operands_[i]; }
-  /// An operand that is a host scalar: which member of the slot counts is for its type to say.
-  Slot scalar(unsigned i) const { return raw_.operands[i]; }
-  const RNGState &rng(unsigned i) const {
-    return *static_cast<const RNGState *>(raw_.operands[i].address);
-  }
-  const TensorRef &result(unsigned i = 0) const { return results_[i]; }
-  /// The slot that receives a scalar result.
-  Slot &scalarResult(unsigned i = 0) const { return *static_cast<Slot *>(raw_.results[i].address); }
-  RNGState &rngResult(unsigned i = 0) const {
-    return *static_cast<RNGState *>(raw_.results[i].address);
-  }
-  /// The state of the i-th generator that the op names in its effects.
-  RNGState &generator(unsigned i = 0) const { return *raw_.generators[i]; }
-  void *workspace() const { return raw_.workspace; }
-
-private:
-  llvm::ArrayRef<TensorRef> operands_, results_;
-  llvm::ArrayRef<bool> present_;
-  const KernelArgs &raw_;
+  const RNGState &rng(unsigned i) const { return *TypedArgs::rng(i); }
+  RNGState &rngResult(unsigned i = 0) const { return *TypedArgs::rngResult(i); }
+  RNGState &generator(unsigned i = 0) const { return *TypedArgs::generator(i); }
 };
 
 /// Computes results from operands. Called from one thread per run, several runs at a time.

@@ -7,8 +7,12 @@
 
 #pragma once
 
+#include "support/RandomValues.h"
+#include "support/RunOp.h"
+
 #include "Elements.h"
-#include "RunOp.h"
+
+#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -61,29 +65,40 @@ inline std::vector<double> valuesOf(const Value &value) {
   return {};
 }
 
+/// Where the elements of a tensor lie in a storage of its own, in elements.
+struct LayoutStrides {
+  llvm::SmallVector<int64_t, 5> strides;
+  int64_t first = 0, extent = 1;
+};
+inline LayoutStrides layoutStrides(llvm::ArrayRef<int64_t> shape, Layout layout) {
+  unsigned rank = shape.size();
+  LayoutStrides result;
+  result.strides.resize(rank);
+  int64_t step = layout == Layout::Sliced ? 2 : 1;
+  for (unsigned i = 0; i < rank; ++i) {
+    unsigned d = layout == Layout::Transposed ? i : rank - 1 - i;
+    result.strides[d] = result.extent * step;
+    if (layout == Layout::Expanded && d == 0) {
+      result.strides[d] = 0;
+      continue;
+    }
+    result.extent *= std::max<int64_t>(shape[d], 1) * step;
+  }
+  if (layout == Layout::Sliced) {
+    result.first = 1;
+    result.extent += 1;
+  }
+  return result;
+}
+
 /// The elements of `tensor` in another layout, in a storage of its own. Expanded repeats its first
 /// index along dimension 0; the other layouts keep all values.
 inline Tensor withLayout(const Tensor &tensor, Layout layout) {
   unsigned rank = tensor.rank();
-  llvm::SmallVector<int64_t, 5> strides(rank);
-  int64_t step = layout == Layout::Sliced ? 2 : 1, extent = 1, first = 0;
-  bool columns = layout == Layout::Transposed;
-  for (unsigned i = 0; i < rank; ++i) {
-    unsigned d = columns ? i : rank - 1 - i;
-    strides[d] = extent * step;
-    if (layout == Layout::Expanded && d == 0) {
-      strides[d] = 0;
-      continue;
-    }
-    extent *= std::max<int64_t>(tensor.shape()[d], 1) * step;
-  }
-  if (layout == Layout::Sliced) {
-    first = 1;
-    extent += 1;
-  }
+  LayoutStrides place = layoutStrides(tensor.shape(), layout);
   size_t size = dtypeSize(tensor.dtype());
-  Tensor result(poisonedStorage(extent * size), first * size, tensor.dtype(), tensor.shape(),
-                strides);
+  Tensor result(poisonedStorage(place.extent * size), place.first * size, tensor.dtype(),
+                tensor.shape(), place.strides);
   // Along a dimension of stride 0 the last write stays, so the source has that stride, too.
   TensorRef source = tensor.ref();
   llvm::SmallVector<int64_t, 5> sourceStrides(tensor.strides().begin(), tensor.strides().end());
@@ -149,19 +164,6 @@ inline double toleranceOf(DType dtype) {
   default:
     return 0;
   }
-}
-
-/// `n` numbers from [-2, 2), the same for the same seed (SplitMix64, Steele et al., OOPSLA 2014).
-inline std::vector<double> randomValues(size_t n, uint64_t seed) {
-  std::vector<double> values(n);
-  for (double &value : values) {
-    uint64_t z = (seed += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    z ^= z >> 31;
-    value = double(z >> 11) * 0x1p-51 - 2;
-  }
-  return values;
 }
 
 } // namespace rondo

@@ -1,6 +1,6 @@
 //===- Arguments.cpp - Values for the arguments of a program --------------===//
 
-#include "Arguments.h"
+#include "support/Arguments.h"
 
 #include "llvm/ADT/APFloat.h"
 
@@ -93,9 +93,9 @@ namespace {
 /// Puts values into arguments, each where it was if it is static.
 class Filler {
 public:
-  Filler(const Program &program, Side side, const DeviceRef &device, Stream &stream,
+  Filler(const Program &program, Side side, llvm::ArrayRef<DeviceRef> devices, Stream &stream,
          std::vector<Value> &arguments)
-      : device_(device), stream_(stream), arguments_(arguments), isFirst_(arguments.empty()) {
+      : devices_(devices), stream_(stream), arguments_(arguments), isFirst_(arguments.empty()) {
     arguments_.resize(program.inputs(side).size());
   }
 
@@ -107,7 +107,7 @@ public:
     if (isStatic && !isFirst_) {
       tensor = *arguments_[i].asTensor();
     } else {
-      llvm::Expected<Tensor> made = Tensor::empty(device_, type);
+      llvm::Expected<Tensor> made = Tensor::empty(deviceOf(type), type);
       if (!made)
         return made.takeError();
       tensor = std::move(*made);
@@ -123,13 +123,20 @@ public:
     return stream_.synchronize();
   }
 
-  llvm::Error setState(unsigned i, RNGState state) {
+  llvm::Error setState(unsigned i, Device device, RNGState state) {
     Tensor source(Storage::borrow(&state, sizeof state, Device::host()), 0, DType::I64, {2}, {1});
-    return set(i, TensorType(DType::I64, {2}, device_->device()), false, source);
+    return set(i, TensorType(DType::I64, {2}, device), false, source);
   }
 
 private:
-  const DeviceRef &device_;
+  const DeviceRef &deviceOf(const TensorType &type) const {
+    for (const DeviceRef &device : devices_)
+      if (device->device() == type.device)
+        return device;
+    return devices_.front();
+  }
+
+  llvm::ArrayRef<DeviceRef> devices_;
   Stream &stream_;
   std::vector<Value> &arguments_;
   const bool isFirst_;
@@ -138,14 +145,14 @@ private:
 } // namespace
 
 llvm::Error rondo::fillRecorded(const Program &program, Side side, const RecordedValues &values,
-                                const DeviceRef &device, Stream &stream,
+                                llvm::ArrayRef<DeviceRef> devices, Stream &stream,
                                 std::vector<Value> &arguments) {
-  Filler filler(program, side, device, stream, arguments);
+  Filler filler(program, side, devices, stream, arguments);
   llvm::ArrayRef<ParameterInfo> infos = program.inputs(side);
   for (unsigned i = 0; i < infos.size(); ++i) {
     const ParameterInfo &info = infos[i];
-    if (info.type.asRNGState()) { // PyTorch's are its own
-      if (llvm::Error error = filler.setState(i, {}))
+    if (const RNGStateType *state = info.type.asRNGState()) { // PyTorch's are its own
+      if (llvm::Error error = filler.setState(i, state->device, {}))
         return error;
       continue;
     }
@@ -180,18 +187,18 @@ static Value unitScalar(ScalarKind kind) {
 }
 
 llvm::Error rondo::fillRandom(const Program &program, Side side, uint64_t seed,
-                              const DeviceRef &device, Stream &stream,
+                              llvm::ArrayRef<DeviceRef> devices, Stream &stream,
                               std::vector<Value> &arguments) {
   std::mt19937_64 random(seed * 2 + unsigned(side));
-  Filler filler(program, side, device, stream, arguments);
+  Filler filler(program, side, devices, stream, arguments);
   llvm::ArrayRef<ParameterInfo> infos = program.inputs(side);
   for (unsigned i = 0; i < infos.size(); ++i) {
     const ParameterInfo &info = infos[i];
     const TensorType *type = info.type.asTensor();
     if (const ScalarType *scalar = info.type.asScalar()) {
       filler.set(i, unitScalar(scalar->kind));
-    } else if (info.type.asRNGState()) {
-      if (llvm::Error error = filler.setState(i, {seed, 0}))
+    } else if (const RNGStateType *state = info.type.asRNGState()) {
+      if (llvm::Error error = filler.setState(i, state->device, {seed, 0}))
         return error;
     } else if (!type || type->hasSymbols()) {
       return makeError("there is no random value for argument '" + info.name + "' of type " +

@@ -14,7 +14,7 @@
 #include <cassert>
 #include <cstdint>
 
-namespace rondo::host {
+namespace rondo {
 
 class LoopNest {
 public:
@@ -26,6 +26,10 @@ public:
       if (shape[d] != 1)
         append(shape[d], strides, d);
   }
+
+  /// Sizes of the merged dimensions, at least one, and the strides of tensor `k` along them.
+  llvm::ArrayRef<int64_t> shape() const { return shape_; }
+  llvm::ArrayRef<int64_t> strides(unsigned k) const { return strides_[k]; }
 
   /// Elements in every row.
   int64_t rowLength() const { return shape_.back(); }
@@ -81,4 +85,4 @@ private:
   llvm::SmallVector<Sizes, 4> strides_;
 };
 
-} // namespace rondo::host
+} // namespace rondo

@@ -1,0 +1,117 @@
+//===- CUDAExecutor.cpp - Ops on a GPU ------------------------------------===//
+//
+// A kernel is what a table entry made for the op's types, and the entry's functions as they were
+// loaded onto one device. What it launches takes a single struct as its parameter.
+//
+//===----------------------------------------------------------------------===//
+
+#include "rondo/cuda/CUDAExecutor.h"
+
+#include "CUDAFunctions.h"
+#include "CUDAKernels.h"
+
+#include "rondo/executors/ErrorText.h"
+
+using namespace rondo;
+
+namespace {
+
+class CUDAKernel : public Kernel {
+public:
+  CUDAKernel(CUDAKernelFn kernel, const OpView &op, llvm::SmallVector<const void *, 2> functions)
+      : kernel_(std::move(kernel)), layouts_(op), functions_(std::move(functions)) {}
+
+  llvm::Error enqueue(CommandSink &sink, const KernelArgs &args) const override {
+    return layouts_.bind(args, [&](auto operands, auto results, auto present) {
+      return kernel_.enqueue(CUDAWork(sink, functions_),
+                             TypedArgs(operands, results, present, args));
+    });
+  }
+
+private:
+  CUDAKernelFn kernel_;
+  ArgLayouts layouts_;
+  llvm::SmallVector<const void *, 2> functions_;
+};
+
+} // namespace
+
+CUDAExecutor::CUDAExecutor() : name_("cuda") {
+  cuda::addCreationKernels(*this);
+  cuda::addPointwiseKernels(*this);
+  cuda::addUnaryKernels(*this);
+  cuda::addPointwiseBackwardKernels(*this);
+  cuda::addCopyKernels(*this);
+  cuda::addReductionKernels(*this);
+  cuda::addDataMovementKernels(*this);
+  cuda::addRandomKernels(*this);
+  cuda::addMatmulKernels(*this);
+  cuda::addSoftmaxKernels(*this);
+  cuda::addNormalizationKernels(*this);
+  cuda::addAttentionKernels(*this);
+  cuda::addLossKernels(*this);
+  cuda::addIndexKernels(*this);
+  cuda::addEmbeddingKernels(*this);
+  cuda::addSortKernels(*this);
+  cuda::addOptimizerKernels(*this);
+  cuda::addHostEffectKernels(*this);
+}
+
+llvm::Error CUDAExecutor::add(CUDAKernelSpec spec) {
+  if (spec.op.empty())
+    return makeError("a CUDA kernel needs the name of an op");
+  if (!spec.make)
+    return makeError("the CUDA kernel of op '" + spec.op + "' has no 'make'");
+  std::string op = spec.op;
+  kernels_[op] = std::move(spec);
+  return llvm::Error::success();
+}
+
+const CUDAKernelSpec *CUDAExecutor::find(llvm::StringRef op) const {
+  auto found = kernels_.find(op);
+  return found == kernels_.end() ? nullptr : &found->second;
+}
+
+ClaimAnswer CUDAExecutor::claim(const Trace &trace, OpId id) const {
+  OpView view(trace, id);
+  const CUDAKernelSpec *spec = find(view.op().name());
+  auto isOurs = [&](Device device) {
+    return device.kind == DeviceKind::CUDA || (spec && spec->movesBetweenDevices);
+  };
+  if (std::string why = findForeignType(view, isOurs, "a CUDA device"); !why.empty())
+    return ClaimAnswer::decline(std::move(why));
+  if (view.op().spec().isView() || view.op().spec().bodies == BodyKind::Region)
+    return ClaimAnswer::accept();
+  if (view.op().spec().bodies != BodyKind::None)
+    return ClaimAnswer::decline("it has bodies that are chosen at run time, which programs do not "
+                                "run");
+  if (!spec)
+    return ClaimAnswer::decline("it has no CUDA kernel for '" + view.op().name().str() +
+                                "': add one with CUDAExecutor::add");
+  llvm::Expected<CUDAKernelFn> kernel = spec->make(view.context());
+  if (!kernel)
+    return ClaimAnswer::decline(errorText(kernel.takeError()));
+  if (spec->synchronises)
+    return ClaimAnswer::acceptUncapturable("waits for the device");
+  return ClaimAnswer::accept(kernel->workspaceBytes);
+}
+
+llvm::Expected<KernelRef> CUDAExecutor::compile(const Trace &trace, OpId id,
+                                                const DeviceRef &device) const {
+  OpView view(trace, id);
+  const CUDAKernelSpec *spec = find(view.op().name());
+  if (!spec)
+    return makeError("executor '" + name_ + "' has no kernel for '" + view.op().name() + "'");
+  llvm::Expected<CUDAKernelFn> kernel = spec->make(view.context());
+  if (!kernel)
+    return kernel.takeError();
+  llvm::SmallVector<const void *, 2> functions;
+  for (const CUDAFunction &function : kernel->functions) {
+    llvm::Expected<const void *> loaded =
+        cuda::loadFunction(*device, function.symbol, function.sharedBytes);
+    if (!loaded)
+      return loaded.takeError();
+    functions.push_back(*loaded);
+  }
+  return std::make_shared<CUDAKernel>(std::move(*kernel), view, std::move(functions));
+}

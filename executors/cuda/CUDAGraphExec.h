@@ -1,0 +1,61 @@
+//===- CUDAGraphExec.h - Instantiated graphs of a GPU -----------*- C++ -*-===//
+//
+// CUDA changes the parameters of an exec, but launches none on a stream in capture. So an exec has
+// a template besides, a graph of its own that can be added to another as one node. Changes of
+// parameters go to CUDA's exec at once, are noted, and go to the template when it is needed:
+//
+//   setKernel, setFill, setCopy  -->  cudaGraphExec_t  -->  launch
+//            |
+//            +-->  changes  -->  template  -->  launch in capture
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "CUDAGraph.h"
+
+namespace rondo::cuda {
+
+class CUDAStream;
+
+class CUDAGraphExec : public GraphExec {
+public:
+  static llvm::Expected<std::unique_ptr<GraphExec>> create(std::unique_ptr<CUDAGraphNodes> graph);
+  ~CUDAGraphExec() override;
+
+  void *nativeHandle() const override { return exec_; }
+  llvm::Error launch(Stream &stream) override;
+  llvm::Error setKernel(GraphNodeId node, const KernelLaunch &launch) override;
+  /// A fill or copy that was added with no bytes keeps none, and another keeps some.
+  llvm::Error setFill(GraphNodeId node, void *destination, uint8_t value, size_t bytes) override;
+  llvm::Error setCopy(GraphNodeId node, void *destination, const void *source,
+                      size_t bytes) override;
+
+private:
+  /// The parameters that a node was last set to, of which the template may not know.
+  struct Change {
+    bool isPending = false;
+    KernelLaunch launch; ///< of a kernel; the parameters lie in parameters_
+    void *destination = nullptr;
+    const void *source = nullptr;
+    size_t bytes = 0;
+    uint8_t value = 0;
+  };
+
+  CUDAGraphExec(std::unique_ptr<CUDAGraphNodes> graph, cudaGraphExec_t exec);
+  llvm::Error check(GraphNodeId node, llvm::StringRef problem, GraphNodeKind kind) const;
+  llvm::Error checkBytes(GraphNodeId node, size_t bytes) const;
+  llvm::Error refuse(GraphNodeId node, const llvm::Twine &expected, const llvm::Twine &given) const;
+  void noteKernel(size_t node, const KernelLaunch &launch);
+  llvm::Error launchInCapture(CUDAStream &stream);
+  llvm::Error applyChanges();
+  llvm::Error apply(const CUDAGraphNodes::Node &node, const Change &change);
+
+  std::unique_ptr<CUDAGraphNodes> template_;
+  cudaGraphExec_t exec_;
+  std::vector<Change> changes_; ///< by node
+  std::vector<std::byte> parameters_;
+  std::vector<size_t> firstParameter_; ///< by node, in parameters_
+};
+
+} // namespace rondo::cuda

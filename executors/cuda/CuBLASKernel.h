@@ -1,0 +1,21 @@
+//===- CuBLASKernel.h - A plan made ready to run ----------------*- C++ -*-===//
+
+#pragma once
+
+#include "CuBLASLibrary.h"
+#include "CuBLASPlan.h"
+
+#include "rondo/executors/Kernel.h"
+
+namespace rondo::cuda {
+
+/// A kernel for `plan`, whose values are those operands and results of an op that `operands` and
+/// `results` name by position. The algorithms are chosen here: one for tensors at multiples of 16
+/// bytes, one for any others. `workspaceBytes` is what runs get. Errors: DeviceError, also where
+/// the library has no algorithm.
+llvm::Expected<KernelRef> makeCuBLASKernel(std::shared_ptr<const CuBLASHandle> handle,
+                                           const CuBLASPlan &plan, llvm::ArrayRef<ValueId> operands,
+                                           llvm::ArrayRef<ValueId> results,
+                                           uint64_t workspaceBytes);
+
+} // namespace rondo::cuda

@@ -1,0 +1,33 @@
+//===- TestKernels.cu - Kernels for tests of the CUDA device --------------===//
+
+#include "TestKernels.h"
+
+namespace {
+
+__global__ void add1(int *p) {
+  *p += 1;
+}
+
+__global__ void axpy(float a, const float *x, float *y, int n) {
+  for (int i = 0; i < n; ++i)
+    y[i] += a * x[i];
+}
+
+/// Returns when the host has set the flag, which lies in its memory.
+__global__ void waitFlag(const int *flag) {
+  while (!*static_cast<const volatile int *>(flag))
+    __nanosleep(1000);
+}
+
+/// For an address that is none.
+__global__ void writeToAddress(unsigned long long address) {
+  *reinterpret_cast<volatile int *>(address) = 1;
+}
+
+} // namespace
+
+rondo::CUDATestKernels rondo::testKernelSymbols() {
+  return {reinterpret_cast<const void *>(&add1), reinterpret_cast<const void *>(&axpy),
+          reinterpret_cast<const void *>(&waitFlag),
+          reinterpret_cast<const void *>(&writeToAddress)};
+}

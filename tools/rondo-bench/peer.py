@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""What PyTorch needs for the jobs of rondo-bench, on the same GPU.
+
+    peer.py --json peer.json
+
+A CUDA graph of 64 small kernels: CPU time of a replay. A step (forward and backward) of models of
+the sizes of the traces mlp and gpt_tiny in tests/data/traces: eager, as one CUDA graph, and with
+make_graphed_callables: CPU time of the calls, the device's time, and time until all is done.
+Times are medians, in microseconds.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+DEVICE = "cuda"
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.qkv, self.o = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.heads = heads
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        parts = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o(y.transpose(1, 2).reshape(batch, length, width))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.a = Attention(width, heads)
+        self.f1, self.f2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        x = x + self.a(self.n1(x))
+        return x + self.f2(functional.gelu(self.f1(self.n2(x))))
+
+
+class GPT(nn.Module):
+    """As gpt_tiny: 2 layers, 32 wide, 2 heads, 61 tokens in the vocabulary, 2 rows of 16."""
+
+    def __init__(self, vocabulary=61, length=16, width=32, heads=2, layers=2):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, tokens):
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.norm(self.blocks(self.wte(tokens) + self.wpe(positions)))
+        return functional.linear(x, self.wte.weight)
+
+
+def make_gpt():
+    tokens = torch.randint(61, (2, 16), device=DEVICE)
+    targets = torch.randint(61, (32,), device=DEVICE)
+    return (GPT().to(DEVICE), tokens,
+            lambda y: functional.cross_entropy(y.reshape(-1, y.shape[-1]), targets))
+
+
+def make_mlp():
+    layers = [nn.Linear(32, 32), nn.GELU()] * 3 + [nn.Linear(32, 32)]
+    target = torch.randn(8, 32, device=DEVICE)
+    return (nn.Sequential(*layers).to(DEVICE), torch.randn(8, 32, device=DEVICE),
+            lambda y: functional.mse_loss(y, target))
+
+
+def on_side_stream(call, times=3):
+    """Warm-up as captures ask for it."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(times):
+            call()
+    torch.cuda.current_stream().wait_stream(stream)
+
+
+def captured(call):
+    on_side_stream(call)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
+
+
+def chain():
+    """64 kernels, one behind the other."""
+    inputs = [torch.randn(64, device=DEVICE) * 0.1 for _ in range(129)]
+
+    def call():
+        x = inputs[0]
+        for i in range(64):
+            x = torch.addcmul(x, inputs[2 * i + 1], inputs[2 * i + 2])
+        return x
+
+    return captured(call)
+
+
+def eager_step(make):
+    model, x, loss = make()
+
+    def step():
+        model.zero_grad(set_to_none=True)
+        loss(model(x)).backward()
+
+    return step
+
+
+def graph_step(make):
+    step = eager_step(make)
+    return captured(step)
+
+
+def graphed_callables_step(make):
+    model, x, loss = make()
+    graphed = torch.cuda.make_graphed_callables(model, (x,))
+
+    def step():
+        model.zero_grad(set_to_none=True)
+        loss(graphed(x)).backward()
+
+    return step
+
+
+def cpu_per_call(call, rounds, calls):
+    """As rondo-bench: batches of calls, with a wait after each that is not measured."""
+    times = []
+    for i in range(rounds + 1):
+        begin = time.perf_counter()
+        for _ in range(calls):
+            call()
+        spent = time.perf_counter() - begin
+        torch.cuda.synchronize()
+        if i > 0:
+            times.append(spent / calls)
+    return statistics.median(times) * 1e6
+
+
+def step_times(step, rounds):
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    cpu, device, done = [], [], []
+    for i in range(rounds + 10):
+        torch.cuda.synchronize()
+        first.record()
+        begin = time.perf_counter()
+        step()
+        called = time.perf_counter()
+        last.record()
+        torch.cuda.synchronize()
+        ended = time.perf_counter()
+        if i >= 10:
+            cpu.append((called - begin) * 1e6)
+            device.append(first.elapsed_time(last) * 1e3)
+            done.append((ended - begin) * 1e6)
+    return {"CPU time": cpu, "device time": device, "until done": done}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", metavar="file", help="write all figures to this file, too")
+    parser.add_argument("--rounds", type=int, default=51)
+    parser.add_argument("--calls", type=int, default=16)
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("error: PyTorch finds no CUDA device", file=sys.stderr)
+        return 1
+    torch.manual_seed(0)
+
+    figures = []
+
+    def add(bench, what, value):
+        figures.append({"bench": bench, "what": what, "unit": "us", "value": value})
+        print(f"{bench:8} {what:52} {value:10.2f} us", flush=True)
+
+    print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}")
+    add("replay", "CUDAGraph.replay of 64 kernels, CPU time",
+        cpu_per_call(chain(), options.rounds, options.calls))
+    ways = {"eager": eager_step, "whole-step CUDAGraph": graph_step,
+            "make_graphed_callables": graphed_callables_step}
+    for name, make in {"mlp": make_mlp, "gpt_tiny": make_gpt}.items():
+        for way, prepare in ways.items():
+            try:
+                times = step_times(prepare(make), options.rounds)
+            except RuntimeError as error:
+                print(f"{name}, {way}: {error}", file=sys.stderr)
+                continue
+            for what, values in times.items():
+                add("traces", f"{name}, {way}, {what}", statistics.median(values))
+
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"tool": "peer", "torch": torch.__version__, "device": DEVICE,
+                       "description": torch.cuda.get_device_name(), "figures": figures},
+                      file, indent=2)
+            file.write("\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
