@@ -30,11 +30,6 @@ public:
     isCaptured_ = stream_.captureStatus() != CaptureStatus::None;
     if (llvm::Error error = lease(slab))
       return error;
-    slab_ = slab;
-    if (llvm::Error error = bindArguments(schedule_, inputs_, bound()))
-      return error;
-    if (llvm::Error error = checkPlaces())
-      return error;
     setBases();
     llvm::Error error = acquire();
     if (!error)
@@ -66,24 +61,18 @@ private:
   BoundArguments &bound() { return frame_->bound; }
   const BoundArguments &bound() const { return frame_->bound; }
 
-  /// What has to be true of addresses beside what bindArguments sees to.
-  llvm::Error checkPlaces() {
+  /// Binds the arguments; `saved` is what a backward is given.
+  llvm::Error bind(const Block *saved) {
+    if (llvm::Error error = bindArguments(schedule_, inputs_, bound()))
+      return error;
     if (isCaptured_ && !bound().misaligned.empty())
       return makeError(text(bound().misaligned.front()) +
                        ": while the stream is being captured its address has to be a multiple of " +
                        llvm::Twine(DeviceAPI::minAlignment) + " bytes");
     if (side_ == Side::Backward)
-      if (llvm::Error error = checkSavedOverlaps(*slab_))
+      if (llvm::Error error = checkSavedOverlaps(*saved))
         return error;
-    if (!isCaptured_ && program_.options_.onStaticMove != StaticMove::Error)
-      return llvm::Error::success();
-    std::lock_guard<std::mutex> lock(program_.mutex_);
-    if (llvm::Error error = checkStatics())
-      return error;
-    if (isCaptured_)
-      for (BlockRef kept : {lane_->arena, slab_, results_, slab_->forwardResults})
-        program_.keepForCapture(std::move(kept));
-    return llvm::Error::success();
+    return checkStatics();
   }
 
   /// What is saved is an argument of the backward, too: none of its inputs may share bytes with it
@@ -126,16 +115,18 @@ private:
 
   //===--- Leases ---------------------------------------------------------===//
 
+  /// Under the lock, once a call. Nothing is allocated for arguments that do not fit.
   llvm::Error lease(BlockRef &slab) {
     std::unique_lock<std::mutex> lock(program_.mutex_);
-    llvm::Expected<Lane *> lane = program_.leaseLane(lock, stream_, schedule_);
-    if (!lane)
-      return lane.takeError();
-    lane_ = *lane;
+    lane_ = program_.leaseLane(lock, stream_);
     std::unique_ptr<Frame> &frame = lane_->frames[{variant_.uid, unsigned(side_)}];
     if (!frame)
       frame = std::make_unique<Frame>();
     frame_ = frame.get();
+    if (llvm::Error error = bind(slab.get()))
+      return error;
+    if (llvm::Error error = program_.prepareLane(*lane_, schedule_))
+      return error;
     if (side_ == Side::Forward) {
       llvm::Expected<BlockRef> block =
           program_.leaseBlock(variant_.slabs, schedule_.slabBytes, stream_, false);
@@ -149,6 +140,10 @@ private:
       return block.takeError();
     results_ = std::move(*block);
     regions_ = plan_.regions;
+    slab_ = slab;
+    if (isCaptured_)
+      for (BlockRef kept : {lane_->arena, slab_, results_, slab_->forwardResults})
+        program_.keepForCapture(std::move(kept));
     return llvm::Error::success();
   }
 

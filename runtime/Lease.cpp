@@ -103,8 +103,7 @@ llvm::Error ProgramImpl::growArena(Lane &lane, const Schedule &schedule) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Lane *> ProgramImpl::leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream,
-                                              const Schedule &schedule) {
+Lane *ProgramImpl::leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream) {
   Lane *lane = nullptr;
   auto find = [&] {
     lane = nullptr;
@@ -126,25 +125,23 @@ llvm::Expected<Lane *> ProgramImpl::leaseLane(std::unique_lock<std::mutex> &lock
   if (!find())
     waitForLane(lock, find);
   lane->isBusy = true;
-  llvm::Error error = growArena(*lane, schedule);
-  for (unsigned i = lane->streams.size(); !error && i < devices_.size(); ++i) {
-    lane->streams.emplace_back();
-    if (i == 0)
-      continue;
-    llvm::Expected<std::unique_ptr<Stream>> made = devices_[i]->createStream();
-    if (made)
-      lane->streams.back() = std::move(*made);
-    else
-      error = made.takeError();
-  }
-  if (error) {
-    if (lane->streams.size() > 1 && !lane->streams.back()) // all or none
-      lane->streams.clear();
-    lane->isBusy = false;
-    laneReturned_.notify_all();
-    return error;
-  }
   return lane;
+}
+
+llvm::Error ProgramImpl::prepareLane(Lane &lane, const Schedule &schedule) {
+  if (llvm::Error error = growArena(lane, schedule))
+    return error;
+  for (unsigned i = lane.streams.size(); i < devices_.size(); ++i) {
+    if (i == 0) {
+      lane.streams.emplace_back();
+      continue;
+    }
+    llvm::Expected<std::unique_ptr<Stream>> made = devices_[i]->createStream();
+    if (!made)
+      return made.takeError();
+    lane.streams.push_back(std::move(*made));
+  }
+  return llvm::Error::success();
 }
 
 // A call that returns its lane takes the lock only if somebody waits: either it sees that, or who

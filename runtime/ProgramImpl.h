@@ -118,8 +118,9 @@ private:
   llvm::Error checkSignature(const Schedule &schedule, const SymbolBindings &bindings) const;
 
   //===--- Lease.cpp: all under the lock ----------------------------------===//
-  llvm::Expected<Lane *> leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream,
-                                   const Schedule &schedule);
+  Lane *leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream);
+  /// Gives a leased lane what a call with `schedule` needs.
+  llvm::Error prepareLane(Lane &lane, const Schedule &schedule);
   void waitForLane(std::unique_lock<std::mutex> &lock, llvm::function_ref<bool()> isReady);
   llvm::Error growArena(Lane &lane, const Schedule &schedule);
   llvm::Expected<BlockRef> leaseBlock(BlockPool &pool, llvm::ArrayRef<uint64_t> bytes,

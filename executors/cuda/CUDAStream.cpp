@@ -117,8 +117,14 @@ llvm::Error CUDAStream::wait(Event &event) {
   auto *cudaEvent = dynamic_cast<CUDAEvent *>(&event);
   if (!cudaEvent || &cudaEvent->device() != device_.get())
     return refuse("expected an event of this device to wait for, given another");
-  return device_->run("cudaStreamWaitEvent",
-                      [&] { return cudaStreamWaitEvent(stream_, cudaEvent->handle(), 0); });
+  llvm::Error error = device_->run("cudaStreamWaitEvent", [&] {
+    return cudaStreamWaitEvent(stream_, cudaEvent->handle(), 0);
+  });
+  // Of an event whose capture is over CUDA says no more than that it is wrong.
+  if (!error || deviceErrorKind(error) != DeviceErrorKind::InvalidArgument ||
+      captureStatus() != CaptureStatus::Invalidated)
+    return error;
+  return makeDeviceError(DeviceErrorKind::NotCapturable, llvm::toString(std::move(error)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -205,7 +211,7 @@ llvm::Error CUDAStream::beginCaptureToGraph(Graph &graph, llvm::ArrayRef<GraphNo
 llvm::Error CUDAStream::refuseToEnd() {
   return refuse(captureStatus() == CaptureStatus::None
                     ? "a capture was ended on a stream that is not being captured"
-                    : "a capture was ended on a stream that joined it");
+                    : "a capture was ended on a stream on which it was not begun");
 }
 
 /// Ends the capture that began here. `graph` is what it made, or was made to.
@@ -224,8 +230,8 @@ llvm::Error CUDAStream::end(cudaGraph_t &graph) {
 llvm::Expected<std::unique_ptr<Graph>> CUDAStream::endCapture() {
   if (capture_ && capture_->graph)
     return device_->invalidArgument("a capture was ended as a new graph, but was begun to a graph");
-  if (!capture_ && captureStatus() == CaptureStatus::None)
-    return device_->invalidArgument("a capture was ended on a stream that is not being captured");
+  if (!capture_)
+    return refuseToEnd();
   cudaGraph_t graph = nullptr;
   if (llvm::Error error = end(graph))
     return error;
@@ -238,9 +244,9 @@ llvm::Expected<std::unique_ptr<Graph>> CUDAStream::endCapture() {
 llvm::Error CUDAStream::endCaptureToGraph(llvm::SmallVectorImpl<GraphNodeId> &last) {
   if (capture_ && !capture_->graph)
     return device_->invalidArgument("a capture was ended to a graph, but was not begun to one");
-  if (!capture_ && captureStatus() == CaptureStatus::None)
-    return device_->invalidArgument("a capture was ended on a stream that is not being captured");
-  std::shared_ptr<CUDAGraphNodes> nodes = capture_ ? capture_->graph : nullptr;
+  if (!capture_)
+    return refuseToEnd();
+  std::shared_ptr<CUDAGraphNodes> nodes = capture_->graph;
   llvm::SmallVector<cudaGraphNode_t, 4> handles = frontier();
   cudaGraph_t graph = nullptr;
   if (llvm::Error error = end(graph))

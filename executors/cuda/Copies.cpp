@@ -155,7 +155,7 @@ static CopyFn makeTranspose(const Layout<2> &layout, int dim, unsigned bytes,
   completeLayout(params.matrices);
   auto tiles = [](int64_t size) { return (size + transposeTile - 1) / transposeTile; };
   CUDAGrid grid;
-  grid.grid[0] = blocksFor(params.matrices.count * tiles(params.rows) * tiles(params.columns), 1);
+  grid.grid.x = blocksFor(params.matrices.count * tiles(params.rows) * tiles(params.columns), 1);
   grid.block = {transposeTile, transposeRows, 1};
   unsigned function = addFunction(kernel, transposeKernel(bytes));
   return [=](const CUDAWork &work, const void *from, void *to) {

@@ -91,7 +91,7 @@ ClassLossParams ClassLoss::at(const TypedArgs &args, unsigned first, void *resul
 llvm::Error ClassLoss::enqueueForward(const CUDAWork &work, const TypedArgs &args) const {
   P run = at(args, 0, args.result(0).data, nullptr);
   CUDAGrid grid = rows.grid();
-  grid.grid[0] = run.numTotals = lossBlocks(run.set.rows.count, run.set.lanes.rows());
+  grid.grid.x = run.numTotals = lossBlocks(run.set.rows.count, run.set.lanes.rows());
   if (llvm::Error error = work.launch(0, grid, run))
     return error;
   LossFinishParams finish;

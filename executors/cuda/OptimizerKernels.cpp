@@ -81,8 +81,8 @@ static llvm::Error setAddresses(UpdateParams<N, Numbers> &params, const TypedArg
 static CUDAGrid updateGrid(int64_t count, bool isDense) {
   int64_t perBlock = isDense ? optimizerBlock * optimizerVector : optimizerBlock;
   CUDAGrid grid;
-  grid.grid[0] = std::min(blocksFor(count, perBlock), maxOptimizerBlocks);
-  grid.block[0] = optimizerBlock;
+  grid.grid.x = std::min(blocksFor(count, perBlock), maxOptimizerBlocks);
+  grid.block.x = optimizerBlock;
   return grid;
 }
 

@@ -445,8 +445,21 @@ Tensor patternTensor(const DeviceRef &host, const TensorType &type, unsigned see
   return tensor;
 }
 
+struct GroupCase {
+  const char *name, *text;
+};
+
+class CuBLASGroupTest
+    : public CuBLASExecutorTest,
+      public testing::WithParamInterface<std::tuple<GroupCase, const char *>> {};
+
+std::string groupCaseName(const testing::TestParamInfo<CuBLASGroupTest::ParamType> &info) {
+  return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param);
+}
+
 // Groups give what their ops give one by one on the host, eagerly and replayed.
-TEST_F(CuBLASExecutorTest, GroupsEqualTheirOps) {
+TEST_P(CuBLASGroupTest, EqualsItsOps) {
+  auto [group, dtype] = GetParam();
   DeviceRef device = cudaTestDevice();
   if (!device)
     GTEST_SKIP();
@@ -459,38 +472,45 @@ TEST_F(CuBLASExecutorTest, GroupsEqualTheirOps) {
   std::vector<const Executor *> executors;
   for (const auto &executor : *owned)
     executors.push_back(executor.get());
-  for (const char *text : {withGELU, withSavedGELU, withRelu, withGELUGradient, withBiasGradient,
-                           withTransposedGradient}) {
-    for (llvm::StringRef dtype : {"f32", "bf16"}) {
-      SCOPED_TRACE(dtype.str() + ": " + text);
-      TracePair pair(parse(text, dtype));
-      auto program = compile(pair.clone(), device, executors,
-                             pipelineOf("execution,cuda-graph{min-ops=1},del", executors));
-      ASSERT_TRUE(bool(program)) << llvm::toString(program.takeError());
-      TracePair placed = cantFail(pipelineOf("place", host)(std::move(pair), {}));
-      auto reference =
-          cantFail(compile(std::move(placed), hostDevice, &host, pipelineOf("execution", host)));
-      std::vector<Value> hostInputs, inputs;
-      for (const ParameterInfo &info : reference.inputs()) {
-        Tensor tensor = patternTensor(hostDevice, *info.type.asTensor(), inputs.size());
-        hostInputs.push_back(tensor);
-        inputs.push_back(cantFail(copyTo(device, tensor, *stream)));
-      }
-      llvm::SmallVector<Value> expected;
-      cantFail(reference.forward(*hostStream, hostInputs, expected));
-      cantFail(hostStream->synchronize());
-      for (int call = 0; call < 3; ++call) {
-        llvm::SmallVector<Value> results;
-        llvm::Error error = program->forward(*stream, inputs, results);
-        ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
-        ASSERT_EQ(results.size(), expected.size());
-        for (size_t i = 0; i < results.size(); ++i)
-          EXPECT_LE(relativeError(onHost(*results[i].asTensor(), *stream), *expected[i].asTensor()),
-                    dtype == "f32" ? 1e-5 : 1e-2)
-              << "result " << i << " of call " << call;
-      }
-    }
+  TracePair pair(parse(group.text, dtype));
+  auto program = compile(pair.clone(), device, executors,
+                         pipelineOf("execution,cuda-graph{min-ops=1},del", executors));
+  ASSERT_TRUE(bool(program)) << llvm::toString(program.takeError());
+  TracePair placed = cantFail(pipelineOf("place", host)(std::move(pair), {}));
+  auto reference =
+      cantFail(compile(std::move(placed), hostDevice, &host, pipelineOf("execution", host)));
+  std::vector<Value> hostInputs, inputs;
+  for (const ParameterInfo &info : reference.inputs()) {
+    Tensor tensor = patternTensor(hostDevice, *info.type.asTensor(), inputs.size());
+    hostInputs.push_back(tensor);
+    inputs.push_back(cantFail(copyTo(device, tensor, *stream)));
+  }
+  llvm::SmallVector<Value> expected;
+  cantFail(reference.forward(*hostStream, hostInputs, expected));
+  cantFail(hostStream->synchronize());
+  for (int call = 0; call < 3; ++call) {
+    llvm::SmallVector<Value> results;
+    llvm::Error error = program->forward(*stream, inputs, results);
+    ASSERT_FALSE(bool(error)) << llvm::toString(std::move(error));
+    ASSERT_EQ(results.size(), expected.size());
+    for (size_t i = 0; i < results.size(); ++i)
+      EXPECT_LE(relativeError(onHost(*results[i].asTensor(), *stream), *expected[i].asTensor()),
+                llvm::StringRef(dtype) == "f32" ? 1e-5 : 1e-2)
+          << "result " << i << " of call " << call;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(CuBLAS, CuBLASGroupTest,
+                         testing::Combine(testing::Values(GroupCase{"gelu", withGELU},
+                                                          GroupCase{"saved_gelu", withSavedGELU},
+                                                          GroupCase{"relu", withRelu},
+                                                          GroupCase{"gelu_gradient",
+                                                                    withGELUGradient},
+                                                          GroupCase{"bias_gradient",
+                                                                    withBiasGradient},
+                                                          GroupCase{"transposed_bias_gradient",
+                                                                    withTransposedGradient}),
+                                          testing::Values("f32", "bf16")),
+                         groupCaseName);
 
 } // namespace

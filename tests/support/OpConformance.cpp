@@ -195,7 +195,7 @@ private:
     for (double &value : expected)
       value = inRangeOf(a.dtype(), value);
     double error = relativeError(actual, expected), bound = tolerance(a.dtype());
-    if (test_.leastNorm > 0 && std::isfinite(error))
+    if (test_.leastNorm > 0)
       error = std::min(error, absoluteError(actual, expected) / test_.leastNorm);
     if (error <= bound)
       return "";
@@ -206,12 +206,15 @@ private:
     return text;
   }
 
-  /// ‖a − b‖ of the elements that are finite in both.
+  /// ‖a − b‖; infinite if the two differ in what is nan or infinite.
   static double absoluteError(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {
     double squares = 0;
-    for (size_t i = 0; i < a.size(); ++i)
+    for (size_t i = 0; i < a.size(); ++i) {
       if (std::isfinite(a[i]) && std::isfinite(b[i]))
         squares += (a[i] - b[i]) * (a[i] - b[i]);
+      else if (a[i] != b[i] && !(std::isnan(a[i]) && std::isnan(b[i])))
+        return std::numeric_limits<double>::infinity();
+    }
     return std::sqrt(squares);
   }
 

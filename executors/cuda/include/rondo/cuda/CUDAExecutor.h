@@ -38,9 +38,12 @@ struct CUDAFunction {
   uint32_t sharedBytes = 0; ///< most dynamic shared memory that a launch asks for
 };
 
+struct CUDASizes {
+  uint32_t x = 1, y = 1, z = 1;
+};
 /// How many blocks and threads; dynamic shared memory in bytes.
 struct CUDAGrid {
-  std::array<uint32_t, 3> grid = {1, 1, 1}, block = {1, 1, 1};
+  CUDASizes grid, block;
   uint32_t sharedBytes = 0;
 };
 
@@ -65,8 +68,8 @@ public:
     static_assert(std::is_trivially_copyable_v<Params>);
     KernelLaunch launch;
     launch.function = functions_[i];
-    launch.grid = grid.grid;
-    launch.block = grid.block;
+    launch.grid = {grid.grid.x, grid.grid.y, grid.grid.z};
+    launch.block = {grid.block.x, grid.block.y, grid.block.z};
     launch.sharedBytes = grid.sharedBytes;
     launch.parameters = {reinterpret_cast<const std::byte *>(&params), sizeof(Params)};
     return sink_.launch(launch);
