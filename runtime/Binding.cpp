@@ -58,8 +58,15 @@ public:
     if (!bound_.isBound || !bound_.misaligned.empty())
       reset();
     bound_.isBound = false;
-    for (unsigned i = 0; i < inputs_.size(); ++i)
-      bind(i);
+    const LayoutRef *layouts = bound_.layouts.data();
+    std::byte *const *addresses = bound_.addresses.data();
+    for (unsigned i = 0, e = inputs_.size(); i < e; ++i) {
+      const Tensor *tensor = inputs_[i].asTensor();
+      if (LLVM_LIKELY(tensor && layouts[i] && tensor->layout() == layouts[i] &&
+                      tensor->data() == addresses[i]))
+        continue; // as it was
+      bind(i, tensor);
+    }
     if (!isBad_ && haveMoved_)
       checkOverlaps();
     if (isBad_)
@@ -85,14 +92,11 @@ private:
     haveMoved_ = true;
   }
 
-  void bind(unsigned i) {
-    const Tensor *tensor = inputs_[i].asTensor();
-    if (tensor && !tensor->isNull() && tensor->layout() == bound_.layouts[i]) {
-      if (tensor->data() != bound_.addresses[i])
-        move(i, *tensor);
-      return;
-    }
-    bindSlowly(i, tensor);
+  void bind(unsigned i, const Tensor *tensor) {
+    if (tensor && !tensor->isNull() && tensor->layout() == bound_.layouts[i])
+      move(i, *tensor);
+    else
+      bindSlowly(i, tensor);
   }
 
   /// The argument, which fits, is elsewhere than before.

@@ -18,16 +18,15 @@ namespace rondo {
 class Call {
 public:
   Call(ProgramImpl &program, Variant &variant, Side side, Stream &stream,
-       llvm::ArrayRef<Value> inputs)
+       llvm::ArrayRef<Value> inputs, bool isCaptured)
       : program_(program), variant_(variant), side_(side), plan_(variant.side(side)),
-        schedule_(plan_.schedule), stream_(stream), inputs_(inputs) {}
+        schedule_(plan_.schedule), stream_(stream), inputs_(inputs), isCaptured_(isCaptured) {}
   ~Call() {
     if (lane_)
       program_.returnLane(*lane_);
   }
 
   llvm::Error run(BlockRef &slab, llvm::SmallVectorImpl<Value> &results) {
-    isCaptured_ = stream_.captureStatus() != CaptureStatus::None;
     if (llvm::Error error = lease(slab))
       return error;
     setBases();
@@ -47,7 +46,7 @@ public:
     }
     if (error)
       return error;
-    if (side_ == Side::Forward)
+    if (side_ == Side::Forward && !variant_.noSlab)
       fillSaved();
     giveResults(results);
     return llvm::Error::success();
@@ -127,7 +126,7 @@ private:
       return error;
     if (llvm::Error error = program_.prepareLane(*lane_, schedule_))
       return error;
-    if (side_ == Side::Forward) {
+    if (side_ == Side::Forward && !variant_.noSlab) {
       llvm::Expected<BlockRef> block =
           program_.leaseBlock(variant_.slabs, schedule_.slabBytes, stream_, false);
       if (!block)
@@ -140,7 +139,7 @@ private:
       return block.takeError();
     results_ = std::move(*block);
     regions_ = plan_.regions;
-    slab_ = slab;
+    slab_ = variant_.noSlab ? variant_.noSlab : slab;
     if (isCaptured_)
       for (BlockRef kept : {lane_->arena, slab_, results_, slab_->forwardResults})
         program_.keepForCapture(std::move(kept));
@@ -188,13 +187,18 @@ private:
         program_.usesSeveralStreams_ = true;
         block->lastUse().setShared();
       }
-      error = llvm::joinErrors(std::move(error), block->lastUse().release(stream_));
+      if (llvm::Error releaseError = block->lastUse().release(stream_))
+        error = llvm::joinErrors(std::move(error), std::move(releaseError));
     }
-    return llvm::joinErrors(std::move(error), generatorUse_.end());
+    if (llvm::Error endError = generatorUse_.end())
+      error = llvm::joinErrors(std::move(error), std::move(endError));
+    return error;
   }
 
   llvm::SmallVector<Block *, 4> blocks() const {
-    llvm::SmallVector<Block *, 4> blocks = {lane_->arena.get(), slab_.get(), results_.get()};
+    llvm::SmallVector<Block *, 4> blocks = {lane_->arena.get(), results_.get()};
+    if (!variant_.noSlab)
+      blocks.push_back(slab_.get());
     if (side_ == Side::Backward && slab_->forwardResults)
       blocks.push_back(slab_->forwardResults.get());
     return blocks;
@@ -449,7 +453,7 @@ private:
   Stream &stream_;
   llvm::ArrayRef<Value> inputs_;
 
-  bool isCaptured_ = false;
+  const bool isCaptured_; ///< the stream, by the caller
   Lane *lane_ = nullptr;
   Frame *frame_ = nullptr; ///< of the lane
   BlockRef slab_, results_;
@@ -508,10 +512,12 @@ llvm::Error ProgramImpl::call(Variant &variant, Side side, Stream &stream,
     return makeError("the stream is of device " + deviceName(stream.device().device()) +
                      ", expected one of this program's device " +
                      deviceName(devices_.front()->device()));
-  if (stream.captureStatus() == CaptureStatus::Invalidated)
+  CaptureStatus capture = stream.captureStatus();
+  if (capture == CaptureStatus::Invalidated)
     return makeDeviceError(DeviceErrorKind::CaptureInvalidated,
                            "the stream's capture is invalid: end it first");
-  return Call(*this, variant, side, stream, inputs).run(slab, results);
+  return Call(*this, variant, side, stream, inputs, capture != CaptureStatus::None)
+      .run(slab, results);
 }
 
 llvm::Error ProgramImpl::forward(Stream &stream, llvm::ArrayRef<Value> inputs,

@@ -153,6 +153,13 @@ llvm::Expected<std::unique_ptr<Variant>> ProgramImpl::makeVariant(const SymbolBi
       return error;
     context.forward = &variant->forward.schedule;
   }
+  llvm::ArrayRef<uint64_t> slabBytes = variant->forward.schedule.slabBytes;
+  if (!hasBackward_ && llvm::all_of(slabBytes, [](uint64_t bytes) { return bytes == 0; })) {
+    llvm::Expected<BlockRef> none = createBlock(slabBytes);
+    if (!none)
+      return none.takeError();
+    variant->noSlab = std::move(*none);
+  }
   return variant;
 }
 

@@ -98,7 +98,7 @@ llvm::Error GraphEntry::launch(Stream &stream, const Schedule &schedule, const B
         return error;
     copy.address = address;
   }
-  return exec->launch(stream);
+  return exec->launchUncaptured(stream);
 }
 
 //===----------------------------------------------------------------------===//

@@ -60,7 +60,7 @@ public:
 
   /// The static input that is elsewhere than at capture, or null.
   const Static *findMoved(const Schedule &schedule, const Bases &bases) const;
-  /// Points the copies at the call's buffers and launches.
+  /// Points the copies at the call's buffers and launches; `stream` is not being captured.
   llvm::Error launch(Stream &stream, const Schedule &schedule, const Bases &bases);
 };
 

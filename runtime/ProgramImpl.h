@@ -52,6 +52,7 @@ struct Variant {
   SidePlan forward;
   std::optional<SidePlan> backward;
   BlockPool slabs;
+  BlockRef noSlab; ///< in place of slabs where nothing is saved: used by all calls, holds nothing
   uint32_t nextRegion = 0; ///< uid of the next region that a split makes
 
   SidePlan &side(Side side) { return side == Side::Forward ? forward : *backward; }

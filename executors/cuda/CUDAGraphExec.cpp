@@ -52,14 +52,20 @@ CUDAGraphExec::~CUDAGraphExec() {
 //===----------------------------------------------------------------------===//
 
 llvm::Error CUDAGraphExec::launch(Stream &stream) {
+  if (&stream.device() == template_->device.get())
+    if (auto &cudaStream = static_cast<CUDAStream &>(stream);
+        cudaStream.captureStatus() != CaptureStatus::None)
+      return launchInCapture(cudaStream);
+  return launchUncaptured(stream);
+}
+
+llvm::Error CUDAGraphExec::launchUncaptured(Stream &stream) {
   CUDADevice &device = *template_->device;
   if (&stream.device() != &device)
     return device.invalidArgument("expected a stream of this device to launch an exec on, given "
                                   "one of " +
                                   deviceName(stream.device().device()));
   auto &cudaStream = static_cast<CUDAStream &>(stream);
-  if (cudaStream.captureStatus() != CaptureStatus::None)
-    return launchInCapture(cudaStream);
   return device.run("cudaGraphLaunch", [&] { return cudaGraphLaunch(exec_, cudaStream.handle()); });
 }
 

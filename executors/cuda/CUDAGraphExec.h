@@ -25,6 +25,7 @@ public:
 
   void *nativeHandle() const override { return exec_; }
   llvm::Error launch(Stream &stream) override;
+  llvm::Error launchUncaptured(Stream &stream) override;
   llvm::Error setKernel(GraphNodeId node, const KernelLaunch &launch) override;
   /// A fill or copy that was added with no bytes keeps none, and another keeps some.
   llvm::Error setFill(GraphNodeId node, void *destination, uint8_t value, size_t bytes) override;

@@ -19,6 +19,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -52,6 +53,8 @@ public:
   /// Calls `begin`, which begins a capture, while no memory is being given back.
   llvm::Error beginCapture(llvm::function_ref<llvm::Error()> begin);
   void captureEnded();
+  /// Is there a capture that was begun here and has not ended?
+  bool hasCaptures() const { return numCaptures_.load(std::memory_order_acquire) != 0; }
 
 private:
   struct Block {
@@ -73,7 +76,7 @@ private:
   mutable std::mutex mutex_;
   MemoryUse use_;
   std::vector<cudaStream_t> streams_;
-  unsigned numCaptures_ = 0;
+  std::atomic<unsigned> numCaptures_ = 0; ///< changed under the lock
   std::vector<Block> returned_; ///< given back, and not yet to the pool
 };
 

@@ -117,9 +117,8 @@ llvm::Error CUDAStream::wait(Event &event) {
   auto *cudaEvent = dynamic_cast<CUDAEvent *>(&event);
   if (!cudaEvent || &cudaEvent->device() != device_.get())
     return refuse("expected an event of this device to wait for, given another");
-  llvm::Error error = device_->run("cudaStreamWaitEvent", [&] {
-    return cudaStreamWaitEvent(stream_, cudaEvent->handle(), 0);
-  });
+  llvm::Error error = device_->run(
+      "cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(stream_, cudaEvent->handle(), 0); });
   // Of an event whose capture is over CUDA says no more than that it is wrong.
   if (!error || deviceErrorKind(error) != DeviceErrorKind::InvalidArgument ||
       captureStatus() != CaptureStatus::Invalidated)
@@ -145,6 +144,9 @@ static cudaStreamCaptureMode modeOf(CaptureMode mode) {
 
 CaptureStatus CUDAStream::captureStatus() const {
   if (device_->isLost())
+    return CaptureStatus::None;
+  // Without a capture there is no use in asking CUDA, unless the owner of the stream began one.
+  if (!isBorrowed_ && !device_->memory().hasCaptures())
     return CaptureStatus::None;
   CUDAContextScope current(device_->driver(), device_->context());
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

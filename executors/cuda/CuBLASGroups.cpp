@@ -314,6 +314,10 @@ private:
       return false;
     plan->epilogue = epilogue;
     plan->vector = trace_.op(sum).result();
+    // A factor that is a view made in the group lies where the viewed one does.
+    for (ValueId *factor : {&plan->left, &plan->right})
+      if (OpId definer = trace_.definingOp(*factor); definer && llvm::is_contained(ops, definer))
+        *factor = trace_.op(definer).operand(0);
     ops.push_back(sum);
     add(std::move(ops), std::move(*plan));
     return true;

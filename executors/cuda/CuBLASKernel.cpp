@@ -144,7 +144,8 @@ public:
         return {};
       if (llvm::is_contained(results, value))
         return {true, int(llvm::find(results, value) - results.begin())};
-      assert(llvm::is_contained(operands, value) && "a value that runs do not get");
+      if (!llvm::is_contained(operands, value))
+        llvm::report_fatal_error("cublas: a plan names a value that its runs do not get");
       return {false, int(llvm::find(operands, value) - operands.begin())};
     };
     left_ = position(plan.left);

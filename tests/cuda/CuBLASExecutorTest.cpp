@@ -304,6 +304,19 @@ const char *const withGELUGradient =
   %s: T[1, 16]$ = sum(%e) {dims = [0], keepdim = true}
   return(%e, %s)
 })";
+const char *const withWideGELUGradient =
+    R"(trace @t(%g: T[128, 256]$, %w: T[256, 768]$, %h: T[128, 768]$) {
+  %a: T[128, 768]$ = mm(%g, %w)
+  %d: T[128, 768]$ = gelu_backward(%a, %h) {approximate = "tanh"}
+  %s: T[768]$ = sum(%d) {dims = [0]}
+  return(%d, %s)
+})";
+const char *const withGELUGradientAlone =
+    R"(trace @t(%g: T[128, 256]$, %w: T[256, 768]$, %h: T[128, 768]$) {
+  %a: T[128, 768]$ = mm(%g, %w)
+  %d: T[128, 768]$ = gelu_backward(%a, %h) {approximate = "tanh"}
+  return(%d)
+})";
 const char *const withBiasGradient = R"(trace @t(%g: T[32, 16]$, %x: T[32, 64]$) {
   %t: T[16, 32; 1, 16]$ = permute(%g) {dims = [1, 0]}
   %w: T[16, 64]$ = mm(%t, %x)
@@ -506,6 +519,10 @@ INSTANTIATE_TEST_SUITE_P(CuBLAS, CuBLASGroupTest,
                                                           GroupCase{"relu", withRelu},
                                                           GroupCase{"gelu_gradient",
                                                                     withGELUGradient},
+                                                          GroupCase{"wide_gelu_gradient",
+                                                                    withWideGELUGradient},
+                                                          GroupCase{"gelu_gradient_alone",
+                                                                    withGELUGradientAlone},
                                                           GroupCase{"bias_gradient",
                                                                     withBiasGradient},
                                                           GroupCase{"transposed_bias_gradient",

@@ -18,7 +18,7 @@ if(RONDO_BUILD)
   file(RENAME "${WORK}/staging" "${WORK}/prefix")
   set(how "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
 else()
-  set(how "-DRONDO_SOURCE=${RONDO_SOURCE}" "-DLLVM_DIR=${LLVM_DIR}")
+  set(how "-DRONDO_SOURCE=${RONDO_SOURCE}" "-DLLVM_DIR=${LLVM_DIR}" "-DRONDO_CUDA=OFF")
 endif()
 
 run("${CMAKE_COMMAND}" -S "${PROJECT}" -B "${WORK}/build" -G "${GENERATOR}"

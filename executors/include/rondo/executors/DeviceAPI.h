@@ -129,6 +129,8 @@ public:
   virtual void *nativeHandle() const { return nullptr; }
   /// Launches on `stream` and returns without waiting. Launches of one exec do not overlap.
   virtual llvm::Error launch(Stream &stream) = 0;
+  /// As `launch`, for who knows that the stream is not being captured: saves the question.
+  virtual llvm::Error launchUncaptured(Stream &stream) { return launch(stream); }
   /// Errors: InvalidArgument if the node is of another kind, or the kernel another function or one
   /// with more bytes of parameters.
   virtual llvm::Error setKernel(GraphNodeId node, const KernelLaunch &launch) = 0;

@@ -26,8 +26,9 @@ llvm::Expected<unsigned> countCUDADevices();
 llvm::Expected<DeviceRef> createCUDADevice(unsigned index = 0);
 
 /// A stream of `device`, which createCUDADevice made, on top of a CUstream or cudaStream_t that the
-/// caller keeps alive. Destroying it leaves that stream as it is. Errors: InvalidArgument if
-/// `device` is no CUDA device or the stream one of another device.
+/// caller keeps alive. Destroying it leaves that stream as it is. A capture that CUDA's own
+/// functions begin is seen on such streams alone: not on those that the device made. Errors:
+/// InvalidArgument if `device` is no CUDA device or the stream one of another device.
 llvm::Expected<std::unique_ptr<Stream>> borrowCUDAStream(const DeviceRef &device, void *cudaStream);
 
 } // namespace rondo
