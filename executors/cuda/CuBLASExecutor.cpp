@@ -42,14 +42,13 @@ ClaimAnswer CuBLASExecutor::claim(const Trace &trace, OpId id) const {
                                         : planOp(trace, id);
   if (!plan)
     return ClaimAnswer::decline(errorText(plan.takeError()));
-  return ClaimAnswer::accept(workspaceBytes(plan->product));
+  return ClaimAnswer::accept(workspaceBytes(*plan));
 }
 
 void CuBLASExecutor::claimGroups(const Trace &trace, BodyId body,
                                  std::vector<GroupClaim> &groups) const {
   for (CuBLASGroup &group : findGroups(trace, body))
-    groups.push_back(
-        {std::move(group.ops), ClaimAnswer::accept(workspaceBytes(group.plan.product))});
+    groups.push_back({std::move(group.ops), ClaimAnswer::accept(workspaceBytes(group.plan))});
 }
 
 llvm::Expected<KernelRef> CuBLASExecutor::compile(const Trace &trace, OpId id,
@@ -63,7 +62,7 @@ llvm::Expected<KernelRef> CuBLASExecutor::compile(const Trace &trace, OpId id,
   llvm::Expected<std::shared_ptr<const CuBLASHandle>> handle = handleFor(device);
   if (!handle)
     return handle.takeError();
-  uint64_t bytes = op.claim() ? op.claim()->workspaceBytes : workspaceBytes(plan->product);
+  uint64_t bytes = op.claim() ? op.claim()->workspaceBytes : workspaceBytes(*plan);
   if (!isGroup)
     return makeCuBLASKernel(std::move(*handle), *plan, op.operands(), op.results(), bytes);
   BodyId body = op.bodies().front();

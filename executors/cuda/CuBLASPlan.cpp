@@ -6,6 +6,8 @@
 
 #include "rondo/ir/Diagnostic.h"
 
+#include <algorithm>
+
 using namespace rondo;
 using namespace rondo::cuda;
 
@@ -39,4 +41,20 @@ llvm::Expected<CuBLASPlan> rondo::cuda::planOp(const Trace &trace, OpId id) {
     plan.epilogue = CUBLASLT_EPILOGUE_BIAS;
   }
   return plan;
+}
+
+uint64_t rondo::cuda::workspaceBytes(const CuBLASPlan &plan) {
+  constexpr double mebibyte = 1 << 20;
+  const CuBLASProduct &product = plan.product;
+  if (product.isEmpty() || product.k == 0)
+    return 0;
+  double elements = double(product.m) * product.n * product.batches;
+  double least = 4 * mebibyte;
+  if (elements * product.k < double(1 << 24)) {
+    if (plan.epilogue != CUBLASLT_EPILOGUE_DGELU_BGRAD)
+      return 0;
+    least = mebibyte;
+  }
+  uint64_t bytes = std::clamp(16 * elements * sizeof(float), least, 32 * mebibyte);
+  return (bytes + 255) / 256 * 256;
 }

@@ -49,6 +49,11 @@ struct CuBLASGroup {
 /// The plan of a single op. Errors: why the executor declines it, without a location.
 llvm::Expected<CuBLASPlan> planOp(const Trace &trace, OpId op);
 
+/// Bytes of workspace that the plan's algorithms may use: none below 2^24 multiplications, where
+/// the library would hardly split the sum, and 16 times the result in f32 above, at least 4 and at
+/// most 32 MiB. DGELU_BGRAD, whose partial sums lie there, has at least 1 MiB.
+uint64_t workspaceBytes(const CuBLASPlan &plan);
+
 /// The groups of `body`, of ops that are unclaimed or our own. Disjoint.
 std::vector<CuBLASGroup> findGroups(const Trace &trace, BodyId body);
 

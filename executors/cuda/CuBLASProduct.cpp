@@ -255,14 +255,3 @@ llvm::Expected<CuBLASProduct> rondo::cuda::describeProduct(const MatrixProduct &
     return makeError("it has more rows, columns or matrices than cuBLASLt counts");
   return result;
 }
-
-uint64_t rondo::cuda::workspaceBytes(const CuBLASProduct &product) {
-  constexpr double mebibyte = 1 << 20;
-  if (product.isEmpty() || product.k == 0)
-    return 0;
-  double elements = double(product.m) * product.n * product.batches;
-  if (elements * product.k < double(1 << 24))
-    return 0;
-  uint64_t bytes = std::clamp(16 * elements * sizeof(float), 4 * mebibyte, 32 * mebibyte);
-  return (bytes + 255) / 256 * 256;
-}

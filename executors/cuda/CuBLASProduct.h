@@ -54,9 +54,4 @@ inline constexpr int64_t maxCalls = 64;
 /// Errors: a message that says which operand cuBLASLt cannot take and why.
 llvm::Expected<CuBLASProduct> describeProduct(const MatrixProduct &product);
 
-/// Bytes of workspace for a product: none where all of it is less than 2^24 multiplications. Above,
-/// what a product divided 16 ways along `k` needs for its parts in f32, between 4 and 32 MiB: more
-/// than any algorithm asks for.
-uint64_t workspaceBytes(const CuBLASProduct &product);
-
 } // namespace rondo::cuda
