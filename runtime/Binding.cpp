@@ -62,8 +62,7 @@ public:
     std::byte *const *addresses = bound_.addresses.data();
     for (unsigned i = 0, e = inputs_.size(); i < e; ++i) {
       const Tensor *tensor = inputs_[i].asTensor();
-      if (LLVM_LIKELY(tensor && layouts[i] && tensor->layout() == layouts[i] &&
-                      tensor->data() == addresses[i]))
+      if (LLVM_LIKELY(tensor && tensor->layout() == layouts[i] && tensor->data() == addresses[i]))
         continue; // as it was
       bind(i, tensor);
     }
@@ -83,7 +82,8 @@ private:
 
   void reset() {
     bound_.addresses.assign(inputs_.size(), nullptr);
-    bound_.layouts.assign(inputs_.size(), nullptr);
+    bound_.layouts.assign(inputs_.size(),
+                          LayoutRef(new TensorLayout(Device(), DType::Bool, {}, {})));
     bound_.misaligned.clear();
     bound_.scalars.assign(schedule_.numScalars, Slot());
     for (const auto &[scalar, value] : schedule_.constants)

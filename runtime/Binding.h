@@ -12,7 +12,7 @@ struct BoundArguments {
   std::vector<std::byte *> addresses;        ///< by input; null for scalars
   std::vector<Slot> scalars;                 ///< by number, as many as the schedule has
   llvm::SmallVector<unsigned, 2> misaligned; ///< inputs below the minimum alignment
-  /// By input: the layout of the last call, which fits; null for scalars.
+  /// By input: the layout of the last call, which fits; for scalars one that no tensor has.
   std::vector<LayoutRef> layouts;
   /// Changes whenever a static input is elsewhere than in the call before.
   uint64_t staticsVersion = 0;

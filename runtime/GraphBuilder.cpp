@@ -85,7 +85,8 @@ const GraphEntry::Static *GraphEntry::findMoved(const Schedule &schedule,
 }
 
 llvm::Error GraphEntry::launch(Stream &stream, const Schedule &schedule, const Bases &bases) {
-  uses.fetch_add(1, std::memory_order_relaxed);
+  // The calls of one lane are the only ones that count here.
+  uses.store(uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   for (Copy &copy : copies) {
     std::byte *address = bases.address(schedule.storages[copy.storage]);
     if (address == copy.address)

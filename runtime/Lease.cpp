@@ -70,15 +70,14 @@ void ProgramImpl::dropGraphsOf(llvm::ArrayRef<BlockRef> blocks) {
 }
 
 llvm::Error ProgramImpl::growArena(Lane &lane, const Schedule &schedule) {
-  llvm::SmallVector<uint64_t, 1> bytes;
   bool isEnough = bool(lane.arena);
-  for (unsigned i = 0; i < devices_.size(); ++i) {
-    uint64_t have = lane.arena ? lane.arena->bytes(i) : 0;
-    isEnough &= schedule.arenaBytes[i] <= have;
-    bytes.push_back(std::max(schedule.arenaBytes[i], have));
-  }
+  for (unsigned i = 0; isEnough && i < devices_.size(); ++i)
+    isEnough = schedule.arenaBytes[i] <= lane.arena->bytes(i);
   if (isEnough)
     return llvm::Error::success();
+  llvm::SmallVector<uint64_t, 1> bytes;
+  for (unsigned i = 0; i < devices_.size(); ++i)
+    bytes.push_back(std::max(schedule.arenaBytes[i], lane.arena ? lane.arena->bytes(i) : 0));
   if (lane.arena) { // what was captured in it is of no use any more
     if (llvm::Error error = lane.arena->lastUse().synchronize())
       return error;

@@ -23,7 +23,7 @@ the last thing printed is a table. The exit code is 0 if nothing failed.
 
   tests     bin/rondo_cuda_tests and other bin/rondo_cuda_*_tests: the conformance suites, programs,
             traces against PyTorch's results
-  memcheck  compute-sanitizer on some of the tests, and on rondo-run with mlp, gpt_tiny, llama_tiny
+  memcheck  compute-sanitizer on some of the tests, and on rondo-run with every trace
   traces    rondo-run --check on every recorded trace that can be run
   bench     rondo-bench, and its peer in PyTorch where that can be imported
 TEXT
@@ -141,7 +141,7 @@ run_tests() {
 }
 
 run_memcheck() {
-  local sanitizer trace subset
+  local sanitizer trace op subset
   sanitizer=$(command -v compute-sanitizer || true)
   if [[ -z $sanitizer && -x /usr/local/cuda/bin/compute-sanitizer ]]; then
     sanitizer=/usr/local/cuda/bin/compute-sanitizer
@@ -155,12 +155,16 @@ run_memcheck() {
     --print-limit 20)
   subset='CUDALifetimeTest.TwoTransforms:CUDACasesTest.Case15*:CUDAReplayMemoryTest.*'
   subset+=':CUDARecordedTest.EqualsPyTorch/mlp:CUDARecordedTest.EqualsPyTorch/decode_tiny'
+  for op in add sum cumsum softmax layer_norm_backward cross_entropy cat index_put embedding_backward \
+    sort dropout mm scaled_dot_product_attention scaled_dot_product_attention_backward; do
+    subset+=":CUDAAlone/OpConformance.AgreesWithTheHost/${op}_bf16"
+  done
   if [[ -x $bin/rondo_cuda_tests ]]; then
     step "memcheck tests" memcheck-tests.log "${check[@]}" "$bin/rondo_cuda_tests" \
       --gtest_filter="$subset"
     note_cases memcheck-tests.log
   fi
-  for trace in mlp gpt_tiny llama_tiny; do
+  for trace in "${traces[@]}"; do
     step "memcheck $trace" "memcheck-$trace.log" "${check[@]}" "$bin/rondo-run" \
       --device="$device" --steps=2 "$data/traces/$trace.json"
   done
@@ -173,7 +177,7 @@ run_traces() {
       --feed-masks --steps=20 "$data/traces/$trace.json"
   done
   step "trace gpt2_small_bf16" trace-gpt2_small_bf16.log "$bin/rondo-run" --device="$device" \
-    --steps=10 "$data/traces/gpt2_small_bf16.json"
+    --steps=2 "$data/traces/gpt2_small_bf16.json"
 }
 
 run_bench() {

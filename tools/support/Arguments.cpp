@@ -48,6 +48,11 @@ static double readElement(DType dtype, const std::byte *data) {
 static void writeElement(DType dtype, double value, std::byte *data) {
   unsigned size = dtypeSize(dtype);
   uint64_t bits = uint64_t(int64_t(value));
+  if (dtype == DType::F32) { // the most frequent by far
+    float number = float(value);
+    std::memcpy(data, &number, sizeof number);
+    return;
+  }
   if (const llvm::fltSemantics *semantics = semanticsOf(dtype)) {
     llvm::APFloat number(value);
     bool losesInfo = false;
@@ -206,8 +211,14 @@ llvm::Error rondo::fillRandom(const Program &program, Side side, uint64_t seed,
     } else {
       TensorType dense(type->dtype, type->shape);
       std::vector<std::byte> bytes(dense.numBytes().value());
-      for (size_t at = 0; at < bytes.size(); at += dtypeSize(type->dtype)) {
+      unsigned size = dtypeSize(type->dtype);
+      for (size_t at = 0; at < bytes.size(); at += size) {
         double unit = double(random() >> 11) / double(uint64_t(1) << 53);
+        if (type->dtype == DType::BF16) { // toward zero: any number will do
+          float number = float(2 * unit - 1);
+          std::memcpy(bytes.data() + at, reinterpret_cast<std::byte *>(&number) + 2, size);
+          continue;
+        }
         writeElement(type->dtype, isFloat(type->dtype) ? 2 * unit - 1 : double(unit < 0.5),
                      bytes.data() + at);
       }

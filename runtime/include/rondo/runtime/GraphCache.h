@@ -78,7 +78,8 @@ public:
 
   void countReplay(uint64_t copiedBytes) {
     replays_.fetch_add(1, std::memory_order_relaxed);
-    copiedBytes_.fetch_add(copiedBytes, std::memory_order_relaxed);
+    if (copiedBytes != 0)
+      copiedBytes_.fetch_add(copiedBytes, std::memory_order_relaxed);
   }
   void countEagerRun() { eagerRuns_.fetch_add(1, std::memory_order_relaxed); }
   void countRecapture() { recaptures_.fetch_add(1, std::memory_order_relaxed); }
