@@ -57,15 +57,11 @@ public:
       return numberError(schedule_.inputs, schedule_.side, inputs_);
     if (!bound_.isBound || !bound_.misaligned.empty())
       reset();
+    if (isAsItWas())
+      return llvm::Error::success();
     bound_.isBound = false;
-    const LayoutRef *layouts = bound_.layouts.data();
-    std::byte *const *addresses = bound_.addresses.data();
-    for (unsigned i = 0, e = inputs_.size(); i < e; ++i) {
-      const Tensor *tensor = inputs_[i].asTensor();
-      if (LLVM_LIKELY(tensor && tensor->layout() == layouts[i] && tensor->data() == addresses[i]))
-        continue; // as it was
-      bind(i, tensor);
-    }
+    for (unsigned i = 0; i < inputs_.size(); ++i)
+      bind(i, inputs_[i].asTensor());
     if (!isBad_ && haveMoved_)
       checkOverlaps();
     if (isBad_)
@@ -82,8 +78,9 @@ private:
 
   void reset() {
     bound_.addresses.assign(inputs_.size(), nullptr);
-    bound_.layouts.assign(inputs_.size(),
-                          LayoutRef(new TensorLayout(Device(), DType::Bool, {}, {})));
+    LayoutRef ofScalars(new TensorLayout(Device(), DType::Bool, {}, {}));
+    bound_.layouts.assign(inputs_.size(), ofScalars);
+    bound_.known.assign(inputs_.size(), {nullptr, ofScalars.get()});
     bound_.misaligned.clear();
     bound_.scalars.assign(schedule_.numScalars, Slot());
     for (const auto &[scalar, value] : schedule_.constants)
@@ -92,16 +89,35 @@ private:
     haveMoved_ = true;
   }
 
+  /// Are all arguments the tensors of the last call, or views with the same layout of the same
+  /// bytes?
+  bool isAsItWas() const {
+    const BoundArguments::Known *known = bound_.known.data();
+    uintptr_t difference = !bound_.isBound;
+    for (const Value &input : inputs_) {
+      const Tensor *tensor = input.asTensor();
+      if (!tensor)
+        return false;
+      difference |=
+          reinterpret_cast<uintptr_t>(tensor->data()) ^ reinterpret_cast<uintptr_t>(known->data);
+      difference |= reinterpret_cast<uintptr_t>(tensor->layout().get()) ^
+                    reinterpret_cast<uintptr_t>(known->layout);
+      ++known;
+    }
+    return difference == 0;
+  }
+
   void bind(unsigned i, const Tensor *tensor) {
-    if (tensor && !tensor->isNull() && tensor->layout() == bound_.layouts[i])
-      move(i, *tensor);
-    else
+    if (!tensor || tensor->isNull() || tensor->layout() != bound_.layouts[i])
       bindSlowly(i, tensor);
+    else if (tensor->data() != bound_.addresses[i])
+      move(i, *tensor);
   }
 
   /// The argument, which fits, is elsewhere than before.
   void move(unsigned i, const Tensor &tensor) {
     bound_.addresses[i] = tensor.data();
+    bound_.known[i] = {tensor.data(), tensor.layout().get()};
     haveMoved_ = true;
     if (schedule_.storages[schedule_.inputPlaces[i].storage].isStatic)
       ++bound_.staticsVersion;

@@ -14,6 +14,11 @@ struct BoundArguments {
   llvm::SmallVector<unsigned, 2> misaligned; ///< inputs below the minimum alignment
   /// By input: the layout of the last call, which fits; for scalars one that no tensor has.
   std::vector<LayoutRef> layouts;
+  struct Known {
+    const std::byte *data = nullptr;
+    const TensorLayout *layout = nullptr;
+  };
+  std::vector<Known> known; ///< addresses and layouts again, side by side: to compare with
   /// Changes whenever a static input is elsewhere than in the call before.
   uint64_t staticsVersion = 0;
   /// What is here is of a call whose arguments fitted.

@@ -138,10 +138,11 @@ private:
     if (!block)
       return block.takeError();
     results_ = std::move(*block);
-    regions_ = plan_.regions;
-    slab_ = variant_.noSlab ? variant_.noSlab : slab;
+    if (frame_->regions != plan_.regions)
+      frame_->regions = plan_.regions;
+    slab_ = variant_.noSlab ? variant_.noSlab.get() : slab.get();
     if (isCaptured_)
-      for (BlockRef kept : {lane_->arena, slab_, results_, slab_->forwardResults})
+      for (BlockRef kept : {lane_->arena, BlockRef(slab_), results_, slab_->forwardResults})
         program_.keepForCapture(std::move(kept));
     return llvm::Error::success();
   }
@@ -198,7 +199,7 @@ private:
   llvm::SmallVector<Block *, 4> blocks() const {
     llvm::SmallVector<Block *, 4> blocks = {lane_->arena.get(), results_.get()};
     if (!variant_.noSlab)
-      blocks.push_back(slab_.get());
+      blocks.push_back(slab_);
     if (side_ == Side::Backward && slab_->forwardResults)
       blocks.push_back(slab_->forwardResults.get());
     return blocks;
@@ -273,11 +274,12 @@ private:
 
   llvm::Error runSteps() {
     bool isEager = isCaptured_ || program_.isEager_;
-    auto region = regions_->begin();
+    const std::vector<ScheduledRegion> &regions = *frame_->regions;
+    auto region = regions.begin();
     for (uint32_t i = 0; i < schedule_.steps.size();) {
-      while (region != regions_->end() && region->begin < i)
+      while (region != regions.end() && region->begin < i)
         ++region;
-      bool isRegion = region != regions_->end() && region->begin == i;
+      bool isRegion = region != regions.end() && region->begin == i;
       if (isRegion && !isEager && !region->isEager) {
         if (llvm::Error error = runRegion(*region))
           return error;
@@ -440,7 +442,7 @@ private:
   }
 
   void giveResults(llvm::SmallVectorImpl<Value> &results) const {
-    ValueSource source{schedule_, program_.devices_, inputs_, slab_.get(), results_.get()};
+    ValueSource source{schedule_, program_.devices_, inputs_, slab_, results_.get()};
     for (const ResultPlan &plan : schedule_.resultPlans)
       results.push_back(source.value(plan, bound().scalars));
   }
@@ -456,8 +458,8 @@ private:
   const bool isCaptured_; ///< the stream, by the caller
   Lane *lane_ = nullptr;
   Frame *frame_ = nullptr; ///< of the lane
-  BlockRef slab_, results_;
-  RegionList regions_;
+  BlockRef results_;
+  Block *slab_ = nullptr; ///< the variant's, or the saved state's, which the caller holds
   Bases bases_;
   llvm::SmallVector<StorageRef, 1> aligned_;
   Generators::Use generatorUse_;

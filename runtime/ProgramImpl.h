@@ -62,6 +62,7 @@ struct Variant {
 /// that a replay compares pointers, allocates nothing and looks nothing up.
 struct Frame {
   BoundArguments bound;
+  RegionList regions;                      ///< as they stood
   llvm::SmallVector<std::byte *, 0> saved; ///< addresses of what a backward is given by its forward
   /// What a region used: saves the cache's lock and look-up while keys do not change.
   struct Recent {
