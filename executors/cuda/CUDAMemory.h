@@ -77,7 +77,7 @@ private:
   MemoryUse use_;
   std::vector<cudaStream_t> streams_;
   std::atomic<unsigned> numCaptures_ = 0; ///< changed under the lock
-  std::vector<Block> returned_; ///< given back, and not yet to the pool
+  std::vector<Block> returned_;           ///< given back, and not yet to the pool
 };
 
 } // namespace rondo::cuda

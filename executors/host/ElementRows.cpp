@@ -4,7 +4,6 @@
 
 #include "rondo/executors/LoopNest.h"
 
-
 #include <algorithm>
 #include <cstring>
 

@@ -9,6 +9,8 @@
 
 #include "support/DeviceTesting.h"
 
+#include "rondo/ir/TraceBuilder.h"
+
 #include <gmock/gmock.h>
 
 using namespace rondo;
@@ -225,6 +227,21 @@ TEST_F(CUDACasesTest, NoKernel) {
   EXPECT_THAT(llvm::toString(program.takeError()),
               AllOf(HasSubstr("no claim source accepts 'convolution' op"),
                     HasSubstr("'cuda' answers"), HasSubstr("'host' answers")));
+}
+
+// A dtype that no kernel computes with: the error names it and says what to do.
+TEST_F(CUDACasesTest, NoKernelForDType) {
+  TraceBuilder builder(registry);
+  TensorType type(DType::F8E4M3, {8}, device->device());
+  ValueId x = builder.argument("x", type);
+  builder.returnValues({builder.op("mul", {x, x})});
+  llvm::Expected<Program> program =
+      compile(TracePair(cantFail(std::move(builder).finish())), device, target.executors,
+              pipelineOf(usualPipeline.str(), target.executors));
+  ASSERT_FALSE(bool(program));
+  EXPECT_THAT(llvm::toString(program.takeError()),
+              AllOf(HasSubstr("'mul' op"), HasSubstr("has no CUDA kernel for dtype f8e4m3: cast to "
+                                                     "f16 or bf16 before")));
 }
 
 // Without memory for its arena a call fails with the kind of error that says so; when there is some

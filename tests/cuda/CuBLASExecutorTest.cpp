@@ -462,9 +462,8 @@ struct GroupCase {
   const char *name, *text;
 };
 
-class CuBLASGroupTest
-    : public CuBLASExecutorTest,
-      public testing::WithParamInterface<std::tuple<GroupCase, const char *>> {};
+class CuBLASGroupTest : public CuBLASExecutorTest,
+                        public testing::WithParamInterface<std::tuple<GroupCase, const char *>> {};
 
 std::string groupCaseName(const testing::TestParamInfo<CuBLASGroupTest::ParamType> &info) {
   return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param);
@@ -513,21 +512,17 @@ TEST_P(CuBLASGroupTest, EqualsItsOps) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(CuBLAS, CuBLASGroupTest,
-                         testing::Combine(testing::Values(GroupCase{"gelu", withGELU},
-                                                          GroupCase{"saved_gelu", withSavedGELU},
-                                                          GroupCase{"relu", withRelu},
-                                                          GroupCase{"gelu_gradient",
-                                                                    withGELUGradient},
-                                                          GroupCase{"wide_gelu_gradient",
-                                                                    withWideGELUGradient},
-                                                          GroupCase{"gelu_gradient_alone",
-                                                                    withGELUGradientAlone},
-                                                          GroupCase{"bias_gradient",
-                                                                    withBiasGradient},
-                                                          GroupCase{"transposed_bias_gradient",
-                                                                    withTransposedGradient}),
-                                          testing::Values("f32", "bf16")),
-                         groupCaseName);
+INSTANTIATE_TEST_SUITE_P(
+    CuBLAS, CuBLASGroupTest,
+    testing::Combine(testing::Values(GroupCase{"gelu", withGELU},
+                                     GroupCase{"saved_gelu", withSavedGELU},
+                                     GroupCase{"relu", withRelu},
+                                     GroupCase{"gelu_gradient", withGELUGradient},
+                                     GroupCase{"wide_gelu_gradient", withWideGELUGradient},
+                                     GroupCase{"gelu_gradient_alone", withGELUGradientAlone},
+                                     GroupCase{"bias_gradient", withBiasGradient},
+                                     GroupCase{"transposed_bias_gradient", withTransposedGradient}),
+                     testing::Values("f32", "bf16")),
+    groupCaseName);
 
 } // namespace
