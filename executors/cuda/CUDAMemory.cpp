@@ -21,9 +21,9 @@ llvm::Error CUDAMemory::initialize(int device) {
       {cudaMemPoolAttrReleaseThreshold, &keepAll},
       {cudaMemPoolReuseAllowOpportunistic, &yes},
       {cudaMemPoolReuseAllowInternalDependencies, &no}};
-  for (auto [attribute, value] : attributes)
+  for (const auto &attribute : attributes)
     if (llvm::Error error = device_.run("cudaMemPoolSetAttribute", [&] {
-          return cudaMemPoolSetAttribute(pool_, attribute, value);
+          return cudaMemPoolSetAttribute(pool_, attribute.first, attribute.second);
         }))
       return error;
   for (cudaStream_t *stream : {&allocStream_, &freeStream_})

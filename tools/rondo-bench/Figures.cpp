@@ -4,7 +4,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/JSON.h"
+
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <vector>
@@ -51,30 +52,27 @@ void rondo::printFigures(llvm::ArrayRef<Figure> figures, llvm::raw_ostream &os) 
 
 void rondo::writeFigures(llvm::ArrayRef<Figure> figures, llvm::StringRef device,
                          llvm::StringRef description, llvm::raw_ostream &os) {
-  llvm::json::OStream json(os, /*IndentSize=*/2);
-  json.object([&] {
-    json.attribute("tool", "rondo-bench");
-    json.attribute("device", device);
-    json.attribute("description", description);
-    json.attributeArray("figures", [&] {
-      for (const Figure &figure : figures)
-        json.object([&] {
-          json.attribute("bench", figure.bench);
-          json.attribute("what", figure.what);
-          json.attribute("unit", figure.unit);
-          json.attribute("value", figure.value);
-          if (figure.baseline) {
-            json.attribute("baseline", *figure.baseline);
-            json.attribute("baseline_name", figure.baselineName);
-          }
-          if (std::optional<double> ratio = figure.ratio())
-            json.attribute("ratio", *ratio);
-          if (figure.bar) {
-            json.attribute("bar", *figure.bar);
-            json.attribute("meets_bar", figure.meetsBar());
-          }
-        });
-    });
-  });
-  os << '\n';
+  nlohmann::ordered_json figureList = nlohmann::ordered_json::array();
+  for (const Figure &figure : figures) {
+    nlohmann::ordered_json &entry = figureList.emplace_back();
+    entry["bench"] = figure.bench;
+    entry["what"] = figure.what;
+    entry["unit"] = figure.unit;
+    entry["value"] = figure.value;
+    if (figure.baseline) {
+      entry["baseline"] = *figure.baseline;
+      entry["baseline_name"] = figure.baselineName;
+    }
+    if (std::optional<double> ratio = figure.ratio())
+      entry["ratio"] = *ratio;
+    if (figure.bar) {
+      entry["bar"] = *figure.bar;
+      entry["meets_bar"] = figure.meetsBar();
+    }
+  }
+  nlohmann::ordered_json json = {{"tool", "rondo-bench"},
+                                 {"device", device.str()},
+                                 {"description", description.str()},
+                                 {"figures", std::move(figureList)}};
+  os << json.dump(2) << '\n';
 }
