@@ -213,7 +213,8 @@ TEST_F(CachedProgramTest, ForEachGraph) {
     return all;
   };
   EXPECT_TRUE(numNodes().empty());
-  forward(*program, {floats({1, 2}), Value(2.0)});
+  std::vector<Value> inputs = {floats({1, 2}), Value(2.0)}; // the graphs copy from them
+  forward(*program, inputs);
   EXPECT_THAT(numNodes(), ElementsAre(2, 4)) << "mul and neg; a copy of x, neg, add and sum";
   cache->insert(keyOf(~0u), newEntry(), 1);
   EXPECT_THAT(numNodes(), SizeIs(2));
