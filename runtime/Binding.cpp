@@ -77,10 +77,8 @@ private:
   }
 
   void reset() {
-    bound_.addresses.assign(inputs_.size(), nullptr);
     LayoutRef ofScalars(new TensorLayout(Device(), DType::Bool, {}, {}));
-    bound_.layouts.assign(inputs_.size(), ofScalars);
-    bound_.known.assign(inputs_.size(), {nullptr, ofScalars.get()});
+    bound_.arguments.assign(inputs_.size(), {nullptr, ofScalars});
     bound_.misaligned.clear();
     bound_.scalars.assign(schedule_.numScalars, Slot());
     for (const auto &[scalar, value] : schedule_.constants)
@@ -92,32 +90,31 @@ private:
   /// Are all arguments the tensors of the last call, or views with the same layout of the same
   /// bytes?
   bool isAsItWas() const {
-    const BoundArguments::Known *known = bound_.known.data();
+    const BoundArgument *known = bound_.arguments.data();
     uintptr_t difference = !bound_.isBound;
     for (const Value &input : inputs_) {
       const Tensor *tensor = input.asTensor();
       if (!tensor)
         return false;
       difference |=
-          reinterpret_cast<uintptr_t>(tensor->data()) ^ reinterpret_cast<uintptr_t>(known->data);
+          reinterpret_cast<uintptr_t>(tensor->data()) ^ reinterpret_cast<uintptr_t>(known->address);
       difference |= reinterpret_cast<uintptr_t>(tensor->layout().get()) ^
-                    reinterpret_cast<uintptr_t>(known->layout);
+                    reinterpret_cast<uintptr_t>(known->layout.get());
       ++known;
     }
     return difference == 0;
   }
 
   void bind(unsigned i, const Tensor *tensor) {
-    if (!tensor || tensor->isNull() || tensor->layout() != bound_.layouts[i])
+    if (!tensor || tensor->isNull() || tensor->layout() != bound_.arguments[i].layout)
       bindSlowly(i, tensor);
-    else if (tensor->data() != bound_.addresses[i])
+    else if (tensor->data() != bound_.arguments[i].address)
       move(i, *tensor);
   }
 
   /// The argument, which fits, is elsewhere than before.
   void move(unsigned i, const Tensor &tensor) {
-    bound_.addresses[i] = tensor.data();
-    bound_.known[i] = {tensor.data(), tensor.layout().get()};
+    bound_.arguments[i] = {tensor.data(), tensor.layout()};
     haveMoved_ = true;
     if (schedule_.storages[schedule_.inputPlaces[i].storage].isStatic)
       ++bound_.staticsVersion;
@@ -142,7 +139,6 @@ private:
     } else if (!fits(*type, *tensor)) {
       error(i, "expected " + typeText(info.type) + ", got " + inputs_[i].description());
     } else {
-      bound_.layouts[i] = tensor->layout();
       move(i, *tensor);
     }
   }

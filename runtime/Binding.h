@@ -2,23 +2,16 @@
 
 #pragma once
 
-#include "Schedule.h"
+#include "GraphBuilder.h"
 
 namespace rondo {
 
 /// Arguments of one call, checked against a schedule. Used again for the next call with that
 /// schedule, which then looks only at what is not as it was.
 struct BoundArguments {
-  std::vector<std::byte *> addresses;        ///< by input; null for scalars
+  std::vector<BoundArgument> arguments;      ///< by input
   std::vector<Slot> scalars;                 ///< by number, as many as the schedule has
   llvm::SmallVector<unsigned, 2> misaligned; ///< inputs below the minimum alignment
-  /// By input: the layout of the last call, which fits; for scalars one that no tensor has.
-  std::vector<LayoutRef> layouts;
-  struct Known {
-    const std::byte *data = nullptr;
-    const TensorLayout *layout = nullptr;
-  };
-  std::vector<Known> known; ///< addresses and layouts again, side by side: to compare with
   /// Changes whenever a static input is elsewhere than in the call before.
   uint64_t staticsVersion = 0;
   /// What is here is of a call whose arguments fitted.

@@ -86,8 +86,7 @@ private:
         continue;
       for (unsigned input = 0; input < inputs_.size(); ++input) {
         const Place &place = schedule_.inputPlaces[input];
-        if (!place.isTensor() || !(llvm::is_contained(schedule_.writtenInputs, i) ||
-                                   llvm::is_contained(schedule_.writtenInputs, place.storage)))
+        if (!place.isTensor() || !(saved.isWritten || schedule_.storages[place.storage].isWritten))
           continue;
         const Tensor &tensor = *inputs_[input].asTensor();
         if (tensor.numElements() != 0 && tensor.data() < begin + saved.bytes &&
@@ -159,8 +158,8 @@ private:
         continue;
       std::byte *&known = plan_.staticAddresses[i];
       if (isFirst)
-        known = bound().addresses[i];
-      else if (known != bound().addresses[i])
+        known = bound().arguments[i].address;
+      else if (known != bound().arguments[i].address)
         return makeError(text(i) + " is static, but its storage is another than at the first call");
     }
     return llvm::Error::success();
@@ -208,7 +207,7 @@ private:
   //===--- Addresses ------------------------------------------------------===//
 
   void setBases() {
-    bases_.arguments = bound().addresses;
+    bases_.arguments = bound().arguments;
     bases_.generators = plan_.generators;
     if (side_ == Side::Backward) {
       setSavedAddresses();
@@ -248,7 +247,7 @@ private:
         return copy.takeError();
       if (llvm::Error error = stream_.copy((*copy)->data(), tensor.data(), tensor.extentBytes()))
         return error;
-      bound().addresses[i] = (*copy)->data();
+      bound().arguments[i].address = (*copy)->data();
       aligned_.push_back(std::move(*copy));
     }
     return llvm::Error::success();
@@ -256,11 +255,11 @@ private:
 
   llvm::Error copyBackAligned() {
     for (unsigned i : bound().misaligned) {
-      if (!llvm::is_contained(schedule_.writtenInputs, uint32_t(schedule_.inputPlaces[i].storage)))
+      if (!schedule_.storages[schedule_.inputPlaces[i].storage].isWritten)
         continue;
       const Tensor &tensor = *inputs_[i].asTensor();
       if (llvm::Error error =
-              stream_.copy(tensor.data(), bound().addresses[i], tensor.extentBytes()))
+              stream_.copy(tensor.data(), bound().arguments[i].address, tensor.extentBytes()))
         return error;
     }
     return llvm::Error::success();
@@ -435,7 +434,7 @@ private:
         slab_->savedTensors.push_back({tensor.storage(), tensor.data()});
       else // kernels of the backward may assume an aligned address, too
         slab_->savedTensors.push_back(
-            {aligned_[copy - bound().misaligned.begin()], bound().addresses[input]});
+            {aligned_[copy - bound().misaligned.begin()], bound().arguments[input].address});
     }
     for (unsigned scalar : schedule_.savedScalars)
       slab_->savedScalars.push_back(bound().scalars[scalar]);

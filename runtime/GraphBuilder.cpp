@@ -29,7 +29,7 @@ using namespace rondo;
 std::byte *Bases::address(const PlannedStorage &storage) const {
   switch (storage.space) {
   case Space::Argument:
-    return arguments[storage.index];
+    return arguments[storage.index].address;
   case Space::Saved:
     return saved[storage.index];
   case Space::Arena:

@@ -6,9 +6,15 @@
 
 namespace rondo {
 
+/// Where an argument of a call is.
+struct BoundArgument {
+  std::byte *address = nullptr; ///< null for a scalar
+  LayoutRef layout;             ///< that fits; of a scalar, one that no tensor has
+};
+
 /// Where the bytes of a call are. Borrowed.
 struct Bases {
-  llvm::ArrayRef<std::byte *> arguments;
+  llvm::ArrayRef<BoundArgument> arguments;
   llvm::ArrayRef<std::byte *> saved;
   // Per device.
   llvm::SmallVector<std::byte *, 1> arena, slab, results, forwardResults;

@@ -32,8 +32,8 @@ protected:
     bases = Bases();
     arguments.clear();
     for (const Place &place : schedule.inputPlaces)
-      arguments.push_back(place.isTensor() ? allocate(schedule.storages[place.storage].bytes)
-                                           : nullptr);
+      arguments.push_back(
+          {place.isTensor() ? allocate(schedule.storages[place.storage].bytes) : nullptr, nullptr});
     bases.arguments = arguments;
     bases.arena.push_back(allocate(schedule.arenaBytes[0]));
     bases.slab.push_back(allocate(schedule.slabBytes[0]));
@@ -66,7 +66,7 @@ protected:
   Schedule schedule;
   ScheduledRegion region;
   std::vector<StorageRef> memory;
-  std::vector<std::byte *> arguments;
+  std::vector<BoundArgument> arguments;
   Bases bases;
   BuildFailure failure;
   GraphEntryRef entry;
@@ -166,7 +166,7 @@ TEST_F(GraphBuilderTest, Generators) {
   std::vector<std::byte> bytes(4096);
   auto *base =
       reinterpret_cast<std::byte *>((reinterpret_cast<uintptr_t>(bytes.data()) + 255) / 256 * 256);
-  std::vector<std::byte *> inputs = {base};
+  std::vector<BoundArgument> inputs = {{base, nullptr}};
   bases.arguments = inputs;
   bases.arena.push_back(base + 256);
   bases.results.push_back(base + 1024);
@@ -196,7 +196,7 @@ TEST_F(GraphBuilderTest, CopiesInAndOut) {
   EXPECT_EQ(entry->copiedBytes, 48u);
   for (float value : {1.0f, 2.0f}) { // in other memory each time
     Tensor x = floats({value, value, value, value}), y = floats({1, 2, 3, 4});
-    arguments = {x.data(), y.data()};
+    arguments = {{x.data(), nullptr}, {y.data(), nullptr}};
     bases.arguments = arguments;
     cantFail(entry->launch(*stream, schedule, bases));
     EXPECT_THAT(doublesOf(x), ElementsAre(value + 1, value + 2, value + 3, value + 4));
@@ -220,7 +220,7 @@ TEST_F(GraphBuilderTest, Overwritten) {
 })");
   EXPECT_THAT(kinds(), ElementsAre(copy, kernel, copy));
   Tensor x = floats({1, 2, 3});
-  arguments = {x.data()};
+  arguments = {{x.data(), nullptr}};
   bases.arguments = arguments;
   cantFail(entry->launch(*stream, schedule, bases));
   EXPECT_THAT(doublesOf(x), ElementsAre(0, 2, 0));
@@ -235,10 +235,10 @@ TEST_F(GraphBuilderTest, FindsMovedStatics) {
 })");
   EXPECT_EQ(entry->findMoved(schedule, bases), nullptr);
   Tensor other = floats({1, 2, 3, 4});
-  arguments[0] = other.data();
+  arguments[0].address = other.data();
   bases.arguments = arguments;
   EXPECT_EQ(entry->findMoved(schedule, bases), nullptr);
-  arguments[1] = other.data();
+  arguments[1].address = other.data();
   ASSERT_NE(entry->findMoved(schedule, bases), nullptr);
   EXPECT_EQ(schedule.storages[entry->findMoved(schedule, bases)->storage].name, "%w");
 }
@@ -307,7 +307,7 @@ TEST_F(GraphBuilderTest, HostScalar) {
 })"));
   planMemory(bad, 1);
   std::vector<std::byte> bytes(256);
-  std::vector<std::byte *> inputs = {bytes.data()};
+  std::vector<BoundArgument> inputs = {{bytes.data(), nullptr}};
   bases.arguments = inputs;
   for (auto *base : {&bases.arena, &bases.slab, &bases.results, &bases.forwardResults})
     base->push_back(bytes.data() + 64);
