@@ -16,6 +16,19 @@ DType rondo::scalarDType(ScalarKind kind) {
   return kind == ScalarKind::I64 ? DType::I64 : kind == ScalarKind::F64 ? DType::F64 : DType::Bool;
 }
 
+unsigned rondo::uniformBits(DType dtype) {
+  switch (dtype) {
+  case DType::F16:
+    return 11;
+  case DType::BF16:
+    return 8;
+  case DType::F64:
+    return 32;
+  default:
+    return 24;
+  }
+}
+
 llvm::Expected<ScalarConstant> ScalarConstant::get(const OpContext &op, llvm::StringRef name) {
   ScalarConstant constant;
   const Attribute *attribute = op.attribute(name);

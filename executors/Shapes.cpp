@@ -20,3 +20,12 @@ ReducedDims ReducedDims::get(const OpContext &op) {
     (isReduced[d] ? dims.reduced : dims.kept).push_back(d);
   return dims;
 }
+
+llvm::SmallVector<unsigned, 5> rondo::listedDims(const OpContext &op, llvm::StringRef attribute,
+                                                 unsigned rank) {
+  llvm::SmallVector<unsigned, 5> result;
+  for (int64_t dim : constantDims(op.dimsAttribute(attribute)))
+    if (rank > 0)
+      result.push_back(wrapDim(dim, rank));
+  return result;
+}

@@ -57,34 +57,14 @@ CUDAExecutor::CUDAExecutor() : name_("cuda") {
   cuda::addHostEffectKernels(*this);
 }
 
-llvm::Error CUDAExecutor::add(CUDAKernelSpec spec) {
-  if (spec.op.empty())
-    return makeError("a CUDA kernel needs the name of an op");
-  if (!spec.make)
-    return makeError("the CUDA kernel of op '" + spec.op + "' has no 'make'");
-  std::string op = spec.op;
-  kernels_[op] = std::move(spec);
-  return llvm::Error::success();
-}
-
-const CUDAKernelSpec *CUDAExecutor::find(llvm::StringRef op) const {
-  auto found = kernels_.find(op);
-  return found == kernels_.end() ? nullptr : &found->second;
-}
-
 ClaimAnswer CUDAExecutor::claim(const Trace &trace, OpId id) const {
   OpView view(trace, id);
   const CUDAKernelSpec *spec = find(view.op().name());
   auto isOurs = [&](Device device) {
     return device.kind == DeviceKind::CUDA || (spec && spec->movesBetweenDevices);
   };
-  if (std::string why = findForeignType(view, isOurs, "a CUDA device"); !why.empty())
-    return ClaimAnswer::decline(std::move(why));
-  if (view.op().spec().isView() || view.op().spec().bodies == BodyKind::Region)
-    return ClaimAnswer::accept();
-  if (view.op().spec().bodies != BodyKind::None)
-    return ClaimAnswer::decline("it has bodies that are chosen at run time, which programs do not "
-                                "run");
+  if (std::optional<ClaimAnswer> answer = claimWithoutKernel(view, isOurs, "a CUDA device"))
+    return *answer;
   if (!spec)
     return ClaimAnswer::decline("it has no CUDA kernel for '" + view.op().name().str() +
                                 "': add one with CUDAExecutor::add");

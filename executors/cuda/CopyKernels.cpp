@@ -51,6 +51,13 @@ static size_t extentBytes(const TensorSizes &tensor) {
   return stridedExtentBytes(tensor.dtype, tensor.shape, tensor.strides);
 }
 
+/// Runs `copy` from operand `source` to the result.
+template <unsigned source> static auto copyOperand(CopyFn copy) {
+  return [copy = std::move(copy)](const CUDAWork &work, const TypedArgs &args) {
+    return copy(work, args.operand(source).data, args.result().data);
+  };
+}
+
 /// A copy of operand `source`, in host memory, into the result.
 template <unsigned source>
 static llvm::Expected<CUDAKernelFn> makeUpload(const TensorSizes &from, const TensorSizes &to) {
@@ -59,9 +66,7 @@ static llvm::Expected<CUDAKernelFn> makeUpload(const TensorSizes &from, const Te
   if (!copy)
     return copy.takeError();
   if (isByteCopy(from, to)) {
-    kernel.enqueue = [copy = *copy](const CUDAWork &work, const TypedArgs &args) {
-      return copy(work, args.operand(source).data, args.result().data);
-    };
+    kernel.enqueue = copyOperand<source>(*copy);
     return kernel;
   }
   size_t bytes = to.count() ? extentBytes(from) : 0;
@@ -82,9 +87,7 @@ static llvm::Expected<CUDAKernelFn> makeDownload(const TensorSizes &from, const 
   if (!copy)
     return copy.takeError();
   if (isByteCopy(from, to)) {
-    kernel.enqueue = [copy = *copy](const CUDAWork &work, const TypedArgs &args) {
-      return copy(work, args.operand(source).data, args.result().data);
-    };
+    kernel.enqueue = copyOperand<source>(*copy);
     return kernel;
   }
   if (!isDenseInMemory(to))

@@ -96,21 +96,6 @@ private:
 
 } // namespace
 
-using Dimensions = llvm::SmallVector<unsigned, 5>;
-
-static unsigned wrapDim(int64_t dim, unsigned rank) {
-  return dim < 0 ? dim + std::max(rank, 1U) : dim;
-}
-
-/// The dimensions that the attribute lists, of a tensor of `rank` dimensions.
-static Dimensions dimensions(const OpContext &op, llvm::StringRef attribute, unsigned rank) {
-  Dimensions result;
-  for (int64_t dim : constantDims(op.dimsAttribute(attribute)))
-    if (rank > 0) // the one dimension of a 0-d tensor has nothing to rearrange
-      result.push_back(wrapDim(dim, rank));
-  return result;
-}
-
 static TensorSizes resultSizes(const OpContext &op) {
   return TensorSizes(*op.results()[0]->asTensor());
 }
@@ -189,7 +174,7 @@ static llvm::Expected<CUDAKernelFn> makeRepeat(const OpContext &op) {
 
 static llvm::Expected<CUDAKernelFn> makeFlip(const OpContext &op) {
   Part x{TensorSizes(*op.tensor(0))};
-  for (unsigned dim : dimensions(op, "dims", x.sizes.rank()))
+  for (unsigned dim : listedDims(op, "dims", x.sizes.rank()))
     x.reverse(dim);
   PartCopies copies;
   if (llvm::Error error = copies.add(0, x, Part(resultSizes(op))))
@@ -257,7 +242,7 @@ static llvm::Expected<CUDAKernelFn> makeRoll(const OpContext &op) {
   TensorSizes x(*op.tensor(0));
   PartCopies copies;
   if (llvm::Error error =
-          addRoll(copies, Part(x), Part(resultSizes(op)), dimensions(op, "dims", x.rank()), shifts))
+          addRoll(copies, Part(x), Part(resultSizes(op)), listedDims(op, "dims", x.rank()), shifts))
     return error;
   return copies.take();
 }

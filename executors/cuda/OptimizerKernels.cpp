@@ -9,54 +9,18 @@
 #include "OptimizerDevice.h"
 #include "PointwiseDevice.h"
 
+#include "rondo/executors/OpNumber.h"
+
 #include <algorithm>
 
 using namespace rondo;
 using namespace rondo::cuda;
 
-namespace {
-
-/// A number of the op: an attribute, or an operand that is a scalar or a 0-d tensor.
-class NumberSource {
-public:
-  /// Operand `i` if it is there, else `attribute`, which may be null.
-  NumberSource(const OpContext &op, unsigned i, const char *attribute = nullptr) : operand_(i) {
-    if (const Type *type = op.operand(i)) {
-      isOperand_ = true;
-      if (const ScalarType *scalar = type->asScalar())
-        scalar_ = scalar->kind;
-    } else if (attribute) {
-      value_ = op.numberAttribute(attribute);
-    }
-  }
-
-  DeviceNumber get(const TypedArgs &args) const {
-    if (!isOperand_)
-      return {.value = value_};
-    if (!scalar_) {
-      const TensorRef &tensor = args.operand(operand_);
-      return {.address = tensor.data, .type = elementType(tensor.dtype)};
-    }
-    Slot slot = args.scalar(operand_);
-    switch (*scalar_) {
-    case ScalarKind::I64:
-      return {.value = double(slot.i64)};
-    case ScalarKind::Bool:
-      return {.value = double(slot.boolean)};
-    case ScalarKind::F64:
-      break;
-    }
-    return {.value = slot.f64};
-  }
-
-private:
-  unsigned operand_;
-  bool isOperand_ = false;
-  std::optional<ScalarKind> scalar_; ///< kind of an operand that is no tensor
-  double value_ = 0;
-};
-
-} // namespace
+static DeviceNumber get(const OpNumber &number, const TypedArgs &args) {
+  if (const TensorRef *tensor = number.tensor(args))
+    return {.address = tensor->data, .type = elementType(tensor->dtype)};
+  return {.value = number.value(args)};
+}
 
 static bool isAligned(const TensorRef &tensor) {
   return reinterpret_cast<uintptr_t>(tensor.data) %
@@ -134,8 +98,8 @@ static llvm::Expected<CUDAKernelFn> makeSGD(const OpContext &op) {
   numbers.dampening = op.numberAttribute("dampening");
   numbers.decay = op.numberAttribute("weight_decay");
   numbers.nesterov = op.boolAttribute("nesterov");
-  auto setNumbers = [lr = NumberSource(op, 3, "lr")](SGDNumbers &run, const TypedArgs &args) {
-    run.lr = lr.get(args);
+  auto setNumbers = [lr = OpNumber(op, 3, "lr")](SGDNumbers &run, const TypedArgs &args) {
+    run.lr = get(lr, args);
   };
   return op.tensor(2) ? makeUpdate<3>(op, numbers, setNumbers)
                       : makeUpdate<2>(op, numbers, setNumbers);
@@ -150,10 +114,10 @@ static llvm::Expected<CUDAKernelFn> makeAdam(const OpContext &op) {
   numbers.eps = op.numberAttribute("eps");
   numbers.decay = op.numberAttribute("weight_decay");
   numbers.decoupled = op.boolAttribute("decoupled");
-  auto setNumbers = [step = NumberSource(op, 4),
-                     lr = NumberSource(op, 5, "lr")](AdamNumbers &run, const TypedArgs &args) {
-    run.step = step.get(args);
-    run.lr = lr.get(args);
+  auto setNumbers = [step = OpNumber(op, 4), lr = OpNumber(op, 5, "lr")](AdamNumbers &run,
+                                                                         const TypedArgs &args) {
+    run.step = get(step, args);
+    run.lr = get(lr, args);
   };
   return makeUpdate<4>(op, numbers, setNumbers);
 }

@@ -112,20 +112,6 @@ static DType resultDType(const OpContext &op) {
   return op.results()[0]->asTensor()->dtype;
 }
 
-/// How many bits of a word a uniform number of this dtype is made of.
-static unsigned uniformBits(DType dtype) {
-  switch (dtype) {
-  case DType::F16:
-    return 11;
-  case DType::BF16:
-    return 8;
-  case DType::F64:
-    return 32;
-  default:
-    return 24;
-  }
-}
-
 static llvm::Expected<CUDAKernelFn> makeUniform(const OpContext &op) {
   DrawParams params;
   params.a = op.numberAttribute("low", 0);

@@ -7,6 +7,8 @@
 
 #include "Pointwise.h"
 
+#include "rondo/executors/Shapes.h"
+
 #include <algorithm>
 
 using namespace rondo;
@@ -55,21 +57,6 @@ private:
 };
 
 } // namespace
-
-using Dimensions = llvm::SmallVector<unsigned, 5>;
-
-static unsigned wrapDim(int64_t dim, unsigned rank) {
-  return dim < 0 ? dim + std::max(rank, 1U) : dim;
-}
-
-/// The dimensions that the attribute lists, of a tensor of `rank` dimensions.
-static Dimensions dimensions(const OpContext &op, llvm::StringRef attribute, unsigned rank) {
-  Dimensions result;
-  for (int64_t dim : constantDims(op.dimsAttribute(attribute)))
-    if (rank > 0) // the one dimension of a 0-d tensor has nothing to rearrange
-      result.push_back(wrapDim(dim, rank));
-  return result;
-}
 
 //===----------------------------------------------------------------------===//
 // Joining
@@ -135,7 +122,7 @@ static llvm::Expected<HostKernelFn> makeRepeat(const OpContext &) {
 }
 
 static llvm::Expected<HostKernelFn> makeFlip(const OpContext &op) {
-  return HostKernelFn([dims = dimensions(op, "dims", op.tensor(0)->rank())](const HostArgs &args) {
+  return HostKernelFn([dims = listedDims(op, "dims", op.tensor(0)->rank())](const HostArgs &args) {
     Part x(args.operand(0));
     for (unsigned dim : dims)
       x.reverse(dim);
@@ -194,7 +181,7 @@ static llvm::Expected<HostKernelFn> makeRoll(const OpContext &op) {
       rollFlat(args.operand(0), args.result(), shift);
     });
   return HostKernelFn(
-      [shifts, dims = dimensions(op, "dims", op.tensor(0)->rank())](const HostArgs &args) {
+      [shifts, dims = listedDims(op, "dims", op.tensor(0)->rank())](const HostArgs &args) {
         roll(Part(args.operand(0)), Part(args.result()), dims, shifts);
       });
 }

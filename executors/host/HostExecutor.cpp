@@ -103,33 +103,11 @@ HostExecutor::HostExecutor() : name_("host") {
   host::addHostEffectKernels(*this);
 }
 
-llvm::Error HostExecutor::add(HostKernelSpec spec) {
-  if (spec.op.empty())
-    return makeError("a host kernel needs the name of an op");
-  if (!spec.make)
-    return makeError("the host kernel of op '" + spec.op + "' has no 'make'");
-  std::string op = spec.op;
-  kernels_[op] = std::move(spec);
-  return llvm::Error::success();
-}
-
-const HostKernelSpec *HostExecutor::find(llvm::StringRef op) const {
-  auto found = kernels_.find(op);
-  return found == kernels_.end() ? nullptr : &found->second;
-}
-
 ClaimAnswer HostExecutor::claim(const Trace &trace, OpId id) const {
   OpView view(trace, id);
   auto isHost = [](Device device) { return device.isHost(); };
-  if (std::string why = findForeignType(view, isHost, "the host"); !why.empty())
-    return ClaimAnswer::decline(std::move(why));
-  if (view.op().spec().isView())
-    return ClaimAnswer::accept();
-  if (view.op().spec().bodies == BodyKind::Region) // its ops answer for themselves
-    return ClaimAnswer::accept();
-  if (view.op().spec().bodies != BodyKind::None)
-    return ClaimAnswer::decline("it has bodies that are chosen at run time, which programs do not "
-                                "run");
+  if (std::optional<ClaimAnswer> answer = claimWithoutKernel(view, isHost, "the host"))
+    return *answer;
   const HostKernelSpec *spec = find(view.op().name());
   if (!spec)
     return ClaimAnswer::decline("it has no kernel for '" + view.op().name().str() +

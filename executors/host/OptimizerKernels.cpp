@@ -7,64 +7,29 @@
 #include "DTypeSupport.h"
 #include "HostKernels.h"
 
+#include "rondo/executors/OpNumber.h"
+
 #include <cmath>
 
 using namespace rondo;
 using namespace rondo::host;
 
-namespace {
-
-/// A number of the op: an attribute, or an operand that is a scalar or a 0-d tensor.
-class NumberSource {
-public:
-  /// Operand `i` if it is there, else `attribute`, which may be null.
-  NumberSource(const OpContext &op, unsigned i, const char *attribute = nullptr) : operand_(i) {
-    if (const Type *type = op.operand(i)) {
-      isOperand_ = true;
-      if (const ScalarType *scalar = type->asScalar())
-        scalar_ = scalar->kind;
-    } else if (attribute) {
-      value_ = op.numberAttribute(attribute);
-    }
-  }
-
-  double read(const HostArgs &args) const {
-    if (!isOperand_)
-      return value_;
-    if (!scalar_)
-      return toDense<double>(args.operand(operand_)).front();
-    Slot slot = args.scalar(operand_);
-    switch (*scalar_) {
-    case ScalarKind::I64:
-      return double(slot.i64);
-    case ScalarKind::Bool:
-      return slot.boolean;
-    case ScalarKind::F64:
-      break;
-    }
-    return slot.f64;
-  }
-
-private:
-  unsigned operand_;
-  bool isOperand_ = false;
-  std::optional<ScalarKind> scalar_; ///< kind of an operand that is no tensor
-  double value_ = 0;
-};
-
-} // namespace
+static double read(const OpNumber &number, const HostArgs &args) {
+  const TensorRef *tensor = number.tensor(args);
+  return tensor ? toDense<double>(*tensor).front() : number.value(args);
+}
 
 /// d = grad + weight_decay * param. With a buffer, buffer = momentum * buffer + (1 - dampening) * d
 /// and d becomes the buffer or, with nesterov, d + momentum * buffer. param -= lr * d.
 static llvm::Expected<HostKernelFn> makeSGD(const OpContext &op) {
   if (llvm::Error error = checkDTypes(op))
     return error;
-  NumberSource lr(op, 3, "lr");
+  OpNumber lr(op, 3, "lr");
   double momentum = op.numberAttribute("momentum"), dampening = op.numberAttribute("dampening"),
          decay = op.numberAttribute("weight_decay");
   bool nesterov = op.boolAttribute("nesterov");
   return HostKernelFn([=](const HostArgs &args) {
-    double rate = lr.read(args);
+    double rate = read(lr, args);
     std::vector<double> param = toDense<double>(args.operand(0)),
                         step = toDense<double>(args.operand(1)), buffer;
     if (args.has(2))
@@ -88,12 +53,12 @@ static llvm::Expected<HostKernelFn> makeSGD(const OpContext &op) {
 static llvm::Expected<HostKernelFn> makeAdam(const OpContext &op) {
   if (llvm::Error error = checkDTypes(op))
     return error;
-  NumberSource stepCount(op, 4), lr(op, 5, "lr");
+  OpNumber stepCount(op, 4), lr(op, 5, "lr");
   double beta1 = op.numberAttribute("beta1"), beta2 = op.numberAttribute("beta2"),
          eps = op.numberAttribute("eps"), decay = op.numberAttribute("weight_decay");
   bool decoupled = op.boolAttribute("decoupled");
   return HostKernelFn([=](const HostArgs &args) {
-    double rate = lr.read(args), step = stepCount.read(args);
+    double rate = read(lr, args), step = read(stepCount, args);
     double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
     std::vector<double> param = toDense<double>(args.operand(0)),
                         grad = toDense<double>(args.operand(1)),

@@ -93,20 +93,6 @@ static void addDropoutBackward(HostExecutor &executor) {
 // Distributions
 //===----------------------------------------------------------------------===//
 
-/// How many bits of a word a uniform number of this dtype is made of.
-static unsigned uniformBits(DType dtype) {
-  switch (dtype) {
-  case DType::F16:
-    return 11;
-  case DType::BF16:
-    return 8;
-  case DType::F64:
-    return 32;
-  default:
-    return 24;
-  }
-}
-
 /// Scaled in double and rounded once; a number that is rounded up to `high` becomes `low`.
 static llvm::Expected<HostKernelFn> makeUniform(const OpContext &op) {
   if (llvm::Error error = checkDTypes(op))

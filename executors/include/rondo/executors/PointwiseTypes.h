@@ -23,6 +23,10 @@ DType computeDType(DType dtype);
 /// The dtype that holds a host scalar of this kind: i64, f64, bool.
 DType scalarDType(ScalarKind kind);
 
+/// How many bits of a random word a uniform number of this dtype is made of: as many as it has
+/// digits, or all.
+unsigned uniformBits(DType dtype);
+
 /// A host scalar that an attribute gives: i64, f64 or bool.
 struct ScalarConstant {
   Slot value = {};

@@ -27,6 +27,15 @@ inline llvm::SmallVector<int64_t, 5> rowMajorStrides(llvm::ArrayRef<int64_t> sha
   return strides;
 }
 
+/// The dimension that `dim` names: counted from the end if it is negative. A 0-d tensor counts as
+/// having one.
+inline unsigned wrapDim(int64_t dim, unsigned rank) {
+  return dim < 0 ? dim + std::max(rank, 1U) : dim;
+}
+/// The dimensions that the attribute lists, of a tensor of `rank` dimensions: none of a 0-d tensor.
+llvm::SmallVector<unsigned, 5> listedDims(const OpContext &op, llvm::StringRef attribute,
+                                          unsigned rank);
+
 /// A row-major tensor seen as [outer, size, inner] around one dimension.
 struct Axis {
   int64_t outer = 1, size = 1, inner = 1;

@@ -23,10 +23,7 @@
 
 #pragma once
 
-#include "rondo/executors/Executor.h"
-#include "rondo/executors/TypedArgs.h"
-
-#include "llvm/ADT/StringMap.h"
+#include "rondo/executors/KernelTable.h"
 
 #include <type_traits>
 
@@ -110,8 +107,8 @@ public:
   explicit CUDAExecutor(llvm::StringRef name) : name_(name.str()) {}
 
   /// Adds a kernel, in place of one for the same op. Errors: no name or no `make`.
-  llvm::Error add(CUDAKernelSpec spec);
-  const CUDAKernelSpec *find(llvm::StringRef op) const;
+  llvm::Error add(CUDAKernelSpec spec) { return kernels_.add(std::move(spec), "CUDA"); }
+  const CUDAKernelSpec *find(llvm::StringRef op) const { return kernels_.find(op); }
 
   llvm::StringRef name() const override { return name_; }
   ClaimAnswer claim(const Trace &trace, OpId op) const override;
@@ -120,7 +117,7 @@ public:
 
 private:
   std::string name_;
-  llvm::StringMap<CUDAKernelSpec> kernels_;
+  KernelTable<CUDAKernelSpec> kernels_;
 };
 
 } // namespace rondo

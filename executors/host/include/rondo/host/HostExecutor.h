@@ -13,10 +13,7 @@
 
 #pragma once
 
-#include "rondo/executors/Executor.h"
-#include "rondo/executors/TypedArgs.h"
-
-#include "llvm/ADT/StringMap.h"
+#include "rondo/executors/KernelTable.h"
 
 namespace rondo {
 
@@ -57,8 +54,8 @@ public:
   explicit HostExecutor(llvm::StringRef name) : name_(name.str()) {}
 
   /// Adds a kernel, in place of one for the same op. Errors: no name or no `make`.
-  llvm::Error add(HostKernelSpec spec);
-  const HostKernelSpec *find(llvm::StringRef op) const;
+  llvm::Error add(HostKernelSpec spec) { return kernels_.add(std::move(spec), "host"); }
+  const HostKernelSpec *find(llvm::StringRef op) const { return kernels_.find(op); }
 
   llvm::StringRef name() const override { return name_; }
   ClaimAnswer claim(const Trace &trace, OpId op) const override;
@@ -67,7 +64,7 @@ public:
 
 private:
   std::string name_;
-  llvm::StringMap<HostKernelSpec> kernels_;
+  KernelTable<HostKernelSpec> kernels_;
 };
 
 } // namespace rondo
