@@ -59,6 +59,7 @@ int64_t TensorRef::numElements() const {
 
 size_t rondo::stridedExtentBytes(DType dtype, llvm::ArrayRef<int64_t> shape,
                                  llvm::ArrayRef<int64_t> strides) {
+  assert(shape.size() == strides.size() && "a stride for every size");
   int64_t last = 0;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0)
@@ -95,9 +96,7 @@ TensorLayout::TensorLayout(Device device, DType dtype, llvm::ArrayRef<int64_t> s
                            llvm::ArrayRef<int64_t> strides)
     : device(device), dtype(dtype), shape(shape.begin(), shape.end()),
       strides(strides.begin(), strides.end()), numElements(product(shape)),
-      extentBytes(stridedExtentBytes(dtype, shape, strides)) {
-  assert(shape.size() == strides.size() && "a stride for every size");
-}
+      extentBytes(stridedExtentBytes(dtype, shape, strides)) {}
 
 LayoutRef TensorLayout::get(const TensorType &type) {
   return LayoutRef(new TensorLayout(type.device, type.dtype, constantDims(type.shape),
@@ -105,11 +104,11 @@ LayoutRef TensorLayout::get(const TensorType &type) {
 }
 
 Tensor::Tensor(StorageRef storage, int64_t byteOffset, LayoutRef layout)
-    : storage_(std::move(storage)), data_(storage_->data() + byteOffset),
-      layout_(std::move(layout)) {
+    : storage_(std::move(storage)), layout_(std::move(layout)) {
   assert(storage_->device() == layout_->device && "a storage of another device");
   assert(byteOffset >= 0 && byteOffset + extentBytes() <= storage_->bytes() &&
          "elements outside of the storage");
+  data_ = storage_->data() + byteOffset;
 }
 
 Tensor::Tensor(StorageRef storage, int64_t byteOffset, DType dtype, llvm::ArrayRef<int64_t> shape,

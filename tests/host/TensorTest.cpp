@@ -202,7 +202,8 @@ TEST(Tensor, ConstantDims) {
 #if !defined(NDEBUG) && GTEST_HAS_DEATH_TEST
 // Elements outside of the storage, and sizes without strides, are a caller's bug.
 TEST(TensorDeathTest, OutsideOfTheStorage) {
-  StorageRef storage = Storage::borrow(nullptr, 24, Device::host());
+  std::array<std::byte, 24> bytes;
+  StorageRef storage = Storage::borrow(bytes.data(), bytes.size(), Device::host());
   Tensor fits(storage, 4, DType::F32, {5}, {1});
   EXPECT_DEATH(Tensor(storage, 8, DType::F32, {5}, {1}), "outside of the storage");
   EXPECT_DEATH(Tensor(storage, -4, DType::F32, {1}, {1}), "outside of the storage");
