@@ -6,8 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CuBLASPlan.h"
-
-#include "rondo/executors/Tensor.h"
+#include "ValueAlignment.h"
 
 #include "rondo/ir/CoreOps.h"
 #include "rondo/ir/StorageRoots.h"
@@ -21,38 +20,6 @@ using namespace rondo::cuda;
 static bool isTanhGELU(const Op &op) {
   const Attribute *form = op.attribute("approximate");
   return form && form->asString() && *form->asString() == "tanh";
-}
-
-/// Returns true if `value` lies at a multiple of 16 bytes, as far as the trace tells: arguments and
-/// fresh results do, and views by their offset.
-static bool isAligned(const Trace &trace, ValueId value) {
-  int64_t bytes = 0;
-  while (true) {
-    OpId definer = trace.definingOp(value);
-    if (!definer) {
-      OpId parent = trace.parentOp(trace.owner(value));
-      if (!parent)
-        return bytes % DeviceAPI::minAlignment == 0;
-      if (trace.op(parent).spec().bodies != BodyKind::Region)
-        return false;
-      value = trace.op(parent).operand(trace.index(value));
-      continue;
-    }
-    const Op &op = trace.op(definer);
-    unsigned result = trace.index(value);
-    llvm::SmallVector<unsigned, 1> viewed = getEffects(trace, definer).viewedBy(result);
-    if (viewed.empty())
-      return bytes % DeviceAPI::minAlignment == 0;
-    const TensorType *type = trace.type(value).asTensor();
-    if (!type || op.spec().bodies != BodyKind::None || op.spec().opaque ||
-        op.spec().countsFromStorageStart)
-      return false;
-    std::optional<int64_t> offset = viewOffset(trace, definer, result).asConstant();
-    if (!offset)
-      return false;
-    bytes += *offset * dtypeSize(type->dtype);
-    value = op.operand(viewed.front());
-  }
 }
 
 namespace {
@@ -144,9 +111,9 @@ private:
       return std::nullopt;
     }
     bool fits = plan->product.isSingle() && !plan->product.addend && plan->product.isSwapped &&
-                plan->product.dtype != DType::F64 && isAligned(trace_, plan->left) &&
-                isAligned(trace_, plan->right) &&
-                (!plan->vector || isAligned(trace_, plan->vector));
+                plan->product.dtype != DType::F64 && liesAligned(trace_, plan->left) &&
+                liesAligned(trace_, plan->right) &&
+                (!plan->vector || liesAligned(trace_, plan->vector));
     return fits ? std::optional<CuBLASPlan>(std::move(*plan)) : std::nullopt;
   }
 
@@ -202,7 +169,7 @@ private:
       return;
     int64_t count = plan->product.m * plan->product.n;
     plan->aux = op.operand(1);
-    if (!isDense(plan->aux, plan->product.dtype, count) || !isAligned(trace_, plan->aux) ||
+    if (!isDense(plan->aux, plan->product.dtype, count) || !liesAligned(trace_, plan->aux) ||
         !isDense(op.result(), plan->product.dtype, count))
       return;
     for (OpId member : llvm::drop_begin(ops)) {
@@ -284,7 +251,7 @@ private:
     ValueId gradient = op.operand(0);
     const TensorType *type = dense(gradient);
     if (!type || type->rank() != 2 || !type->shape[1].isConstant() ||
-        !isRowSum(id, type->shape[1].value(), type->dtype) || !isAligned(trace_, gradient))
+        !isRowSum(id, type->shape[1].value(), type->dtype) || !liesAligned(trace_, gradient))
       return;
     for (OpId user : users(gradient)) {
       if (!isFree(user))

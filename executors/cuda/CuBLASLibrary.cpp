@@ -2,7 +2,7 @@
 
 #include "CuBLASLibrary.h"
 
-#include <dlfcn.h>
+#include "SharedLibrary.h"
 
 using namespace rondo;
 using namespace rondo::cuda;
@@ -11,52 +11,30 @@ using namespace rondo::cuda;
 #define RONDO_TEXT(x) RONDO_TEXT_OF(x)
 #define RONDO_CUBLAS_FILE "libcublasLt.so." RONDO_TEXT(CUBLAS_VER_MAJOR)
 
-/// The open library; null, with what the loader answered, if there is none.
-static void *openLibrary(std::string &why) {
-  const char *candidates[] = {
+llvm::Expected<std::shared_ptr<const CuBLASLibrary>> CuBLASLibrary::load() {
+  const std::string files[] = {
       RONDO_CUBLAS_FILE,
 #ifdef RONDO_CUDA_LIBRARY_DIR
       RONDO_CUDA_LIBRARY_DIR "/" RONDO_CUBLAS_FILE,
 #endif
   };
-  for (const char *candidate : candidates) {
-    if (void *library = dlopen(candidate, RTLD_NOW | RTLD_LOCAL))
-      return library;
-    const char *answer = dlerror();
-    why += why.empty() ? "" : "; ";
-    why += answer ? answer : candidate;
-  }
-  return nullptr;
-}
-
-llvm::Expected<std::shared_ptr<const CuBLASLibrary>> CuBLASLibrary::load() {
-  std::string why;
-  void *file = openLibrary(why);
+  llvm::Expected<SharedLibrary> file = SharedLibrary::open("cuBLASLt", files);
   if (!file)
-    return makeDeviceError(DeviceErrorKind::InvalidArgument,
-                           llvm::Twine("cuBLASLt is not found: ") + why);
+    return file.takeError();
   auto library = std::make_shared<CuBLASLibrary>();
-  const char *missing = nullptr;
-  auto find = [&](auto &function, const char *name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(file, name));
-    if (!function && !missing)
-      missing = name;
-  };
-  find(library->create, "cublasLtCreate");
-  find(library->destroy, "cublasLtDestroy");
-  find(library->statusName, "cublasLtGetStatusName");
-  find(library->matmul, "cublasLtMatmul");
-  find(library->findAlgorithms, "cublasLtMatmulAlgoGetHeuristic");
-  find(library->initProduct, "cublasLtMatmulDescInit_internal");
-  find(library->setProduct, "cublasLtMatmulDescSetAttribute");
-  find(library->initLayout, "cublasLtMatrixLayoutInit_internal");
-  find(library->setLayout, "cublasLtMatrixLayoutSetAttribute");
-  find(library->initPreference, "cublasLtMatmulPreferenceInit_internal");
-  find(library->setPreference, "cublasLtMatmulPreferenceSetAttribute");
-  if (missing)
-    return makeDeviceError(DeviceErrorKind::InvalidArgument, llvm::Twine("the " RONDO_CUBLAS_FILE) +
-                                                                 " that was found has no '" +
-                                                                 missing + "'");
+  file->find(library->create, "cublasLtCreate");
+  file->find(library->destroy, "cublasLtDestroy");
+  file->find(library->statusName, "cublasLtGetStatusName");
+  file->find(library->matmul, "cublasLtMatmul");
+  file->find(library->findAlgorithms, "cublasLtMatmulAlgoGetHeuristic");
+  file->find(library->initProduct, "cublasLtMatmulDescInit_internal");
+  file->find(library->setProduct, "cublasLtMatmulDescSetAttribute");
+  file->find(library->initLayout, "cublasLtMatrixLayoutInit_internal");
+  file->find(library->setLayout, "cublasLtMatrixLayoutSetAttribute");
+  file->find(library->initPreference, "cublasLtMatmulPreferenceInit_internal");
+  file->find(library->setPreference, "cublasLtMatmulPreferenceSetAttribute");
+  if (llvm::Error error = file->checkFound())
+    return error;
   return library;
 }
 

@@ -1,9 +1,4 @@
 //===- CuBLASLibrary.h - cuBLASLt, loaded at run time -----------*- C++ -*-===//
-//
-// A binary does not link to cuBLASLt: it starts without the library and asks for it when an
-// executor is made.
-//
-//===----------------------------------------------------------------------===//
 
 #pragma once
 

@@ -26,6 +26,9 @@ the last thing printed is a table. The exit code is 0 if nothing failed.
   memcheck  compute-sanitizer on some of the tests, and on rondo-run with every trace
   traces    rondo-run --check on every recorded trace that can be run
   bench     rondo-bench, and its peer in PyTorch where that can be imported
+
+The library that RONDO_CUDNN_LIBRARY names is used for attention; by default the one of Python's
+package nvidia.cudnn, or what the loader finds. Which attentions it takes is in the log of the tests.
 TEXT
 }
 
@@ -81,6 +84,14 @@ bin=$(cd "$bin" && pwd)
 data=$(cd "$data" && pwd)
 
 export RONDO_REQUIRE_GPU=1 RONDO_TEST_DATA_DIR=$data RONDO_BIN_DIR=$bin
+
+# cuDNN need not be there. Often it is where PyTorch brought it, which the loader does not know.
+if [[ -z ${RONDO_CUDNN_LIBRARY:-} ]]; then
+  cudnn=$(python3 -c 'import nvidia.cudnn; print(list(nvidia.cudnn.__path__)[0])' 2>/dev/null)
+  if [[ -n $cudnn && -f $cudnn/lib/libcudnn.so.9 ]]; then
+    export RONDO_CUDNN_LIBRARY=$cudnn/lib/libcudnn.so.9
+  fi
+fi
 
 # Traces whose values were recorded and whose ops all have kernels.
 traces=(mlp branchy gpt_tiny gpt_tiny_math gpt_tiny_checkpoint gpt_tiny_dropout llama_tiny

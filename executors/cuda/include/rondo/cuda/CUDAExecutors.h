@@ -1,5 +1,6 @@
 //===- CUDAExecutors.h - Who executes ops on a GPU --------------*- C++ -*-===//
 //
+//   cudnn   scaled dot-product attention in f16 and bf16, where cuDNN has a plan for it
 //   cublas  products of matrices and what fits into their epilogues, by cuBLASLt
 //   cuda    kernels of our own for all other ops (rondo/cuda/CUDAExecutor.h)
 //
@@ -13,6 +14,12 @@
 #include <vector>
 
 namespace rondo {
+
+/// cuDNN as an executor, `cudnn`: of the file that the environment variable RONDO_CUDNN_LIBRARY
+/// names, or of libcudnn.so.9 where the loader finds it. Errors: the library is not found, is too
+/// old, or this build has no CUDA or was made without cuDNN's header; the text names what was
+/// looked for.
+llvm::Expected<std::unique_ptr<Executor>> createCuDNNExecutor();
 
 /// cuBLASLt as an executor, `cublas`. Errors: the library is not found, is too old, or this build
 /// has no CUDA; the text names what was looked for.
