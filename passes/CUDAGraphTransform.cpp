@@ -72,6 +72,8 @@ std::string CUDAGraphTransform::optionsText() const {
   }
   if (options_.device)
     os << separator << "device=" << deviceName(*options_.device);
+  if (options_.inputs != defaults.inputs)
+    os << separator << "inputs=" << inputPolicyName(options_.inputs);
   if (!options_.deny.empty())
     os << separator << "deny=" << llvm::join(options_.deny, "+");
   if (options_.strict)
@@ -91,7 +93,7 @@ FusionVerdict CUDAGraphTransform::canFuse(const FusionQuery &query) const {
 }
 
 InputPolicy CUDAGraphTransform::inputPolicy(const InputQuery &query) const {
-  return query.isStatic ? InputPolicy::Static : InputPolicy::Auto;
+  return query.isStatic ? InputPolicy::Static : options_.inputs;
 }
 
 FusionVerdict CUDAGraphTransform::keepRegion(const RegionQuery &query) const {

@@ -120,10 +120,26 @@ static std::vector<PassOptionInfo> describeGraphOptions() {
       {"max-peak-growth", Attribute(defaults.maxPeakGrowth).str(),
        "how much 'dataflow' may raise the liveness peak, as a fraction"},
       {"device", "", "the device whose ops are captured; default: the first that is no host"},
+      {"inputs", inputPolicyName(defaults.inputs).str(),
+       "how inputs that may be anywhere reach a graph: 'patched', 'copied', 'static', or 'auto', by "
+       "cost"},
       {"deny", "", "names of ops to leave out, such as 'embedding+softmax'"},
       {"strict", "false", "an op left out for another reason than policy is an error"},
       {"name", defaults.name, "name of the capture domain in dumps"},
   };
+}
+
+static llvm::Expected<InputPolicy> getInputPolicy(const PassOptions &text, InputPolicy fallback) {
+  constexpr InputPolicy policies[] = {InputPolicy::Auto, InputPolicy::Static, InputPolicy::Copied,
+                                      InputPolicy::Patched};
+  llvm::SmallVector<llvm::StringRef, 4> names;
+  for (InputPolicy policy : policies)
+    names.push_back(inputPolicyName(policy));
+  llvm::Expected<std::string> name =
+      text.getChoice("inputs", inputPolicyName(fallback), names);
+  if (!name)
+    return name.takeError();
+  return policies[llvm::find(names, *name) - names.begin()];
 }
 
 static MadePass makeCUDAGraph(const PassOptions &text) {
@@ -135,6 +151,7 @@ static MadePass makeCUDAGraph(const PassOptions &text) {
   take(text.getInt("min-ops", options.minOps, 0, UINT32_MAX), minOps, error);
   take(text.getNumber("max-peak-growth", options.maxPeakGrowth, 0), options.maxPeakGrowth, error);
   take(getDevice(text, "device"), options.device, error);
+  take(getInputPolicy(text, options.inputs), options.inputs, error);
   if (text.has("deny"))
     take(text.getList("deny"), options.deny, error);
   take(text.getBool("strict", options.strict), options.strict, error);

@@ -80,10 +80,10 @@ private:
     LayoutRef ofScalars(new TensorLayout(Device(), DType::Bool, {}, {}));
     bound_.arguments.assign(inputs_.size(), {nullptr, ofScalars});
     bound_.misaligned.clear();
-    bound_.scalars.assign(schedule_.numScalars, Slot());
+    bound_.scalars.assign(schedule_.scalarKinds.size(), Slot());
     for (const auto &[scalar, value] : schedule_.constants)
       bound_.scalars[scalar] = value;
-    ++bound_.staticsVersion;
+    ++bound_.version;
     haveMoved_ = true;
   }
 
@@ -116,8 +116,7 @@ private:
   void move(unsigned i, const Tensor &tensor) {
     bound_.arguments[i] = {tensor.data(), tensor.layout()};
     haveMoved_ = true;
-    if (schedule_.storages[schedule_.inputPlaces[i].storage].isStatic)
-      ++bound_.staticsVersion;
+    ++bound_.version;
     checkAlignment(i, tensor);
   }
 
@@ -222,6 +221,101 @@ llvm::Error rondo::bindArguments(const Schedule &schedule, llvm::ArrayRef<Value>
                                  BoundArguments &bound) {
   return Binder(schedule, inputs, bound).run();
 }
+
+//===----------------------------------------------------------------------===//
+// Outputs
+//===----------------------------------------------------------------------===//
+
+static std::string resultText(const Schedule &schedule, unsigned i) {
+  return "output #" + std::to_string(i) + " for result '%" + schedule.results[i].name +
+         "' of the " + sideName(schedule.side).str();
+}
+
+static bool shareBytes(ByteRange a, ByteRange b) {
+  return !a.empty() && !b.empty() && a.begin() < b.end() && b.begin() < a.end();
+}
+
+static ByteRange bytesOf(const Tensor &tensor) {
+  return {tensor.data(), tensor.extentBytes()};
+}
+
+/// Why no tensor can take the place of result `i`; empty if one can.
+static std::string problemOfResult(const Schedule &schedule, unsigned i) {
+  const ResultPlan &plan = schedule.resultPlans[i];
+  if (schedule.results[i].isMissing)
+    return "the result is missing";
+  if (!plan.place.isTensor())
+    return "the result is a host scalar";
+  const PlannedStorage &storage = schedule.storages[plan.place.storage];
+  if (storage.space != Space::Results)
+    return "the result shares memory with " + storage.name + ", which the call is given";
+  if (plan.place.byteOffset != 0 || plan.layout->extentBytes != storage.bytes)
+    return "the result is a part of " + storage.name;
+  return "";
+}
+
+/// What is wrong with `output` for result `i`, which can be placed; empty if nothing.
+static std::string problemOfOutput(const Schedule &schedule, unsigned i, const Tensor &output) {
+  const TensorLayout &layout = *schedule.resultPlans[i].layout;
+  if (output.device() != layout.device)
+    return "expected a tensor on " + deviceName(layout.device) + ", got one on " +
+           deviceName(output.device());
+  bool fits = output.dtype() == layout.dtype && output.shape() == llvm::makeArrayRef(layout.shape);
+  for (unsigned d = 0; fits && d < output.rank(); ++d)
+    fits = output.shape()[d] <= 1 || output.strides()[d] == layout.strides[d] ||
+           output.numElements() == 0;
+  if (!fits)
+    return "expected " + schedule.results[i].type.str() + ", got " + Value(output).description();
+  if (reinterpret_cast<uintptr_t>(output.data()) % DeviceAPI::minAlignment != 0)
+    return "its address has to be a multiple of " + std::to_string(DeviceAPI::minAlignment) +
+           " bytes";
+  return "";
+}
+
+llvm::Error rondo::placeOutputs(
+    const Schedule &schedule, llvm::ArrayRef<Value> inputs, llvm::ArrayRef<Tensor> outputs,
+    llvm::function_ref<void(llvm::function_ref<void(const std::string &, ByteRange)>)> saved,
+    llvm::SmallVectorImpl<PlacedResult> &placed) {
+  if (outputs.size() != schedule.results.size())
+    return makeError("the " + sideName(schedule.side) + " gives " +
+                     llvm::Twine(schedule.results.size()) + " results, got " +
+                     llvm::Twine(outputs.size()) + " outputs for them");
+  DiagnosticList diagnostics;
+  for (unsigned i = 0; i < outputs.size(); ++i) {
+    const Tensor &output = outputs[i];
+    if (output.isNull())
+      continue;
+    auto error = [&](const llvm::Twine &message) {
+      diagnostics.error({}, resultText(schedule, i) + ": " + message);
+    };
+    std::string problem = problemOfResult(schedule, i);
+    if (problem.empty())
+      problem = problemOfOutput(schedule, i, output);
+    if (!problem.empty()) {
+      error(problem);
+      continue;
+    }
+    for (unsigned k = 0; k < inputs.size(); ++k)
+      if (const Tensor *input = inputs[k].asTensor(); input && input->device() == output.device() &&
+                                                      shareBytes(bytesOf(*input), bytesOf(output)))
+        error("it shares memory with " + argumentText(schedule.inputs[k], k, schedule.side));
+    for (unsigned k = 0; k < i; ++k)
+      if (!outputs[k].isNull() && outputs[k].device() == output.device() &&
+          shareBytes(bytesOf(outputs[k]), bytesOf(output)))
+        error("it shares memory with " + resultText(schedule, k));
+    saved([&](const std::string &name, ByteRange bytes) {
+      if (shareBytes(bytes, bytesOf(output)))
+        error("it shares memory with what is saved for '" + name + "'");
+    });
+    placed.push_back(
+        {uint32_t(schedule.resultPlans[i].place.storage), {output.storage(), output.data()}});
+  }
+  return diagnostics.takeError();
+}
+
+//===----------------------------------------------------------------------===//
+// Symbols
+//===----------------------------------------------------------------------===//
 
 llvm::Expected<SymbolBindings> rondo::bindSymbols(llvm::ArrayRef<ParameterInfo> inputs, Side side,
                                                   llvm::ArrayRef<Value> values) {

@@ -33,6 +33,7 @@ void Block::clearSaved() {
   savedTensors.clear();
   savedScalars.clear();
   forwardResults.reset();
+  savedPlaced.clear();
   program = 0;
 }
 

@@ -25,6 +25,20 @@ struct SavedTensor {
   std::byte *data = nullptr;
 };
 
+/// A storage of results that lies in memory of the caller's.
+struct PlacedResult {
+  uint32_t storage; ///< of the forward's schedule, or the side's that makes it
+  SavedTensor tensor;
+};
+
+/// The one for `storage`, or null.
+inline const PlacedResult *findPlaced(llvm::ArrayRef<PlacedResult> placed, uint32_t storage) {
+  for (const PlacedResult &result : placed)
+    if (result.storage == storage)
+      return &result;
+  return nullptr;
+}
+
 /// Counted intrusively; used by one call at a time.
 class Block {
 public:
@@ -64,7 +78,8 @@ public:
   std::vector<SavedTensor> savedTensors;
   std::vector<Slot> savedScalars;
   BlockRef forwardResults;
-  uint64_t program = 0; ///< which specialisation of which program filled it
+  std::vector<PlacedResult> savedPlaced; ///< what is saved of them, in place of forwardResults
+  uint64_t program = 0;                  ///< which specialisation of which program filled it
   /// Lets go of all that.
   void clearSaved();
 

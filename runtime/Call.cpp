@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PatchVerifier.h"
 #include "ProgramImpl.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -18,9 +19,10 @@ namespace rondo {
 class Call {
 public:
   Call(ProgramImpl &program, Variant &variant, Side side, Stream &stream,
-       llvm::ArrayRef<Value> inputs, bool isCaptured)
+       llvm::ArrayRef<Value> inputs, llvm::ArrayRef<Tensor> outputs, bool isCaptured)
       : program_(program), variant_(variant), side_(side), plan_(variant.side(side)),
-        schedule_(plan_.schedule), stream_(stream), inputs_(inputs), isCaptured_(isCaptured) {}
+        schedule_(plan_.schedule), stream_(stream), inputs_(inputs), outputs_(outputs),
+        isCaptured_(isCaptured) {}
   ~Call() {
     if (lane_)
       program_.returnLane(*lane_);
@@ -71,7 +73,22 @@ private:
     if (side_ == Side::Backward)
       if (llvm::Error error = checkSavedOverlaps(*saved))
         return error;
+    if (!outputs_.empty())
+      if (llvm::Error error = placeOutputs(
+              schedule_, inputs_, outputs_, [&](auto visit) { forEachSaved(saved, visit); },
+              placed_))
+        return error;
     return checkStatics();
+  }
+
+  /// Calls `visit` with what a backward is given by its forward.
+  void forEachSaved(const Block *slab,
+                    llvm::function_ref<void(const std::string &, ByteRange)> visit) const {
+    if (side_ == Side::Forward)
+      return;
+    for (const PlannedStorage &storage : schedule_.storages)
+      if (const std::byte *begin = savedAddress(*slab, storage))
+        visit(storage.name, {begin, size_t(storage.bytes)});
   }
 
   /// What is saved is an argument of the backward, too: none of its inputs may share bytes with it
@@ -84,15 +101,26 @@ private:
       const std::byte *begin = savedAddress(slab, saved);
       if (!begin)
         continue;
+      auto isShared = [&](const std::byte *other, size_t bytes, bool isWritten) {
+        return (saved.isWritten || isWritten) && bytes != 0 && other < begin + saved.bytes &&
+               begin < other + bytes;
+      };
       for (unsigned input = 0; input < inputs_.size(); ++input) {
         const Place &place = schedule_.inputPlaces[input];
-        if (!place.isTensor() || !(saved.isWritten || schedule_.storages[place.storage].isWritten))
+        if (!place.isTensor())
           continue;
         const Tensor &tensor = *inputs_[input].asTensor();
-        if (tensor.numElements() != 0 && tensor.data() < begin + saved.bytes &&
-            begin < tensor.data() + tensor.extentBytes())
+        if (isShared(tensor.data(), tensor.extentBytes(),
+                     schedule_.storages[place.storage].isWritten))
           return makeError(text(input) + ": it shares memory with what is saved for '" +
                            saved.name + "', and one of them is written");
+      }
+      for (uint32_t k = 0; k < i; ++k) {
+        const PlannedStorage &other = schedule_.storages[k];
+        if (const std::byte *at = savedAddress(slab, other);
+            at && isShared(at, other.bytes, other.isWritten))
+          return makeError("what is saved for '" + saved.name + "' and for '" + other.name +
+                           "' shares memory, and one of them is written");
       }
     }
     return llvm::Error::success();
@@ -106,8 +134,11 @@ private:
       return slab.savedTensors[storage.index].data;
     if (storage.space == Space::Slab)
       return slab.base(storage.device) + storage.offset;
-    if (storage.space == Space::ForwardResults)
+    if (storage.space == Space::ForwardResults) {
+      if (const PlacedResult *placed = findPlaced(slab.savedPlaced, storage.index))
+        return placed->tensor.data;
       return slab.forwardResults->base(storage.device) + storage.offset;
+    }
     return nullptr;
   }
 
@@ -132,11 +163,13 @@ private:
         return block.takeError();
       slab = std::move(*block);
     }
-    llvm::Expected<BlockRef> block =
-        program_.leaseBlock(plan_.results, schedule_.resultBytes, stream_, true);
-    if (!block)
-      return block.takeError();
-    results_ = std::move(*block);
+    if (needsResults()) {
+      llvm::Expected<BlockRef> block =
+          program_.leaseBlock(plan_.results, schedule_.resultBytes, stream_, true);
+      if (!block)
+        return block.takeError();
+      results_ = std::move(*block);
+    }
     if (frame_->regions != plan_.regions)
       frame_->regions = plan_.regions;
     slab_ = variant_.noSlab ? variant_.noSlab.get() : slab.get();
@@ -144,6 +177,16 @@ private:
       for (BlockRef kept : {lane_->arena, BlockRef(slab_), results_, slab_->forwardResults})
         program_.keepForCapture(std::move(kept));
     return llvm::Error::success();
+  }
+
+  /// False if the caller gave memory for all that would lie in a set of results.
+  bool needsResults() const {
+    return placed_.empty() || schedule_.hasTemporariesInResults ||
+           llvm::any_of(schedule_.resultPlans, [&](const ResultPlan &plan) {
+             return plan.place.isTensor() &&
+                    schedule_.storages[plan.place.storage].space == Space::Results &&
+                    !findPlaced(placed_, plan.place.storage);
+           });
   }
 
   /// With StaticMove::Error: are static arguments where they were at the first call?
@@ -196,7 +239,9 @@ private:
   }
 
   llvm::SmallVector<Block *, 4> blocks() const {
-    llvm::SmallVector<Block *, 4> blocks = {lane_->arena.get(), results_.get()};
+    llvm::SmallVector<Block *, 4> blocks = {lane_->arena.get()};
+    if (results_)
+      blocks.push_back(results_.get());
     if (!variant_.noSlab)
       blocks.push_back(slab_);
     if (side_ == Side::Backward && slab_->forwardResults)
@@ -207,6 +252,7 @@ private:
   //===--- Addresses ------------------------------------------------------===//
 
   void setBases() {
+    bases_.schedule = &schedule_;
     bases_.arguments = bound().arguments;
     bases_.generators = plan_.generators;
     if (side_ == Side::Backward) {
@@ -218,11 +264,19 @@ private:
     for (unsigned i = 0; i < program_.devices_.size(); ++i) {
       bases_.arena.push_back(lane_->arena->base(i));
       bases_.slab.push_back(slab_->base(i));
-      bases_.results.push_back(results_->base(i));
+      bases_.results.push_back(results_ ? results_->base(i) : nullptr);
       bases_.forwardResults.push_back(side_ == Side::Backward && slab_->forwardResults
                                           ? slab_->forwardResults->base(i)
                                           : nullptr);
     }
+    for (const PlacedResult &result : placed_)
+      bases_.relocations[result.storage] = result.tensor.data;
+    if (side_ == Side::Backward && !slab_->savedPlaced.empty())
+      for (uint32_t i = 0; i < schedule_.storages.size(); ++i)
+        if (schedule_.storages[i].space == Space::ForwardResults)
+          if (const PlacedResult *result =
+                  findPlaced(slab_->savedPlaced, schedule_.storages[i].index))
+            bases_.relocations[i] = result->tensor.data;
   }
 
   void setSavedAddresses() {
@@ -234,7 +288,7 @@ private:
       known[i] = slab_->savedTensors[i].data;
     }
     if (!isSame)
-      ++bound().staticsVersion;
+      ++bound().version;
   }
 
   /// Copies arguments below the minimum alignment to where kernels can use them.
@@ -296,7 +350,7 @@ private:
   llvm::Error runStep(uint32_t index) {
     const Step &step = schedule_.steps[index];
     Stream &stream = step.device == 0 ? stream_ : *lane_->streams[step.device];
-    StepArgs args(schedule_, step, bases_, bound().scalars.data());
+    StepArgs args(step, bases_, bound().scalars.data());
     llvm::Error error = step.kernel->enqueue(stream, args.args());
     if (!error && (step.crossesDevices || step.device != 0))
       error = stream.synchronize();
@@ -309,7 +363,7 @@ private:
     for (uint32_t i : schedule_.deadAfter[index]) {
       const PlannedStorage &storage = schedule_.storages[i];
       if (storage.device == schedule_.steps[index].device)
-        if (llvm::Error error = stream.fill(bases_.address(storage), 0xff, storage.bytes))
+        if (llvm::Error error = stream.fill(bases_.address(i), 0xff, storage.bytes))
           return error;
     }
     return llvm::Error::success();
@@ -326,17 +380,99 @@ private:
   llvm::Error runRegion(const ScheduledRegion &region) {
     GraphKey key = keyOf(region);
     GraphEntryRef entry = findEntry(region, key);
-    if (entry && hasMoved(region, *entry)) {
-      region.cache->countRecapture();
-      entry = nullptr;
-      if (!build(region, key, entry))
-        return runWithoutGraph(region);
+    if (!entry)
+      return build(region, entry) ? runEagerly(region) : runWithoutGraph(region);
+    llvm::Expected<bool> follows = follow(region, key, *entry);
+    if (!follows)
+      return follows.takeError();
+    if (!*follows)
+      return runWithoutGraph(region);
+    region.cache->countReplay(entry->copiedBytes);
+    return entry->launch(stream_, bases_);
+  }
+
+  GraphRequest requestFor(const ScheduledRegion &region) const {
+    return {program_.devices_.front(),    schedule_, region, bases_, bound().scalars,
+            program_.options_.checkGraphs};
+  }
+
+  /// Lets the graph of `entry` hold buffers and scalars as they are in this call. False if that
+  /// failed, as a capture may.
+  llvm::Expected<bool> follow(const ScheduledRegion &region, const GraphKey &key,
+                              GraphEntry &entry) {
+    Frame::Recent &recent = frame_->recent[region.uid];
+    if (recent.isUpToDate(bound(), bases_) && entry.scalars.empty())
+      return true;
+    llvm::SmallVector<unsigned, 4> changed;
+    entry.findChanged(bases_, bound().scalars, changed);
+    if (!changed.empty()) {
+      llvm::Expected<bool> isPatched = patch(region, entry, changed);
+      if (!isPatched)
+        return isPatched;
+      if (!*isPatched && !recapture(region, key, entry))
+        return false;
     }
-    if (entry) {
-      region.cache->countReplay(entry->copiedBytes);
-      return entry->launch(stream_, schedule_, bases_);
+    recent.note(bound(), bases_);
+    return true;
+  }
+
+  /// False if one of the sources cannot be patched.
+  llvm::Expected<bool> patch(const ScheduledRegion &region, GraphEntry &entry,
+                             llvm::ArrayRef<unsigned> changed) {
+    if (llvm::Error error = entry.explain(requestFor(region))) {
+      std::optional<DeviceErrorKind> kind = deviceErrorKind(error);
+      if (kind != DeviceErrorKind::OutOfMemory && kind != DeviceErrorKind::CaptureInvalidated &&
+          kind != DeviceErrorKind::NotCapturable)
+        return error;
+      llvm::consumeError(std::move(error));
+      return false;
     }
-    return build(region, key, entry) ? runEagerly(region) : runWithoutGraph(region);
+    if (program_.options_.verifyPatches && !std::exchange(entry.isVerified, true))
+      if (llvm::Error error = verifyPatches(requestFor(region), entry, stream_))
+        return error;
+    bool canPatch = true;
+    for (unsigned source : changed) {
+      llvm::StringRef problem = entry.problem(source);
+      if (problem.empty())
+        continue;
+      canPatch = false;
+      if (source < entry.buffers.size())
+        program_.remarkUnpatchable(variant_, region,
+                                   schedule_.storages[entry.buffers[source].storage].name, problem);
+    }
+    if (!canPatch)
+      return false;
+    llvm::Expected<size_t> nodes = entry.patch(bases_, bound().scalars, changed);
+    if (!nodes)
+      return nodes.takeError();
+    region.cache->countPatch(*nodes);
+    return true;
+  }
+
+  /// Notes what graphs of `region` cannot follow: they are found by it from now on.
+  void noteFacts(const ScheduledRegion &region, const GraphEntry &entry) const {
+    for (unsigned i = 0; i < entry.buffers.size(); ++i) {
+      Space space = schedule_.storages[entry.buffers[i].storage].space;
+      if ((space == Space::Results || space == Space::ForwardResults) &&
+          (!entry.isExplained() || !entry.problem(i).empty()))
+        region.facts->isTiedToResults = true;
+    }
+    for (unsigned i = 0; i < entry.scalars.size(); ++i)
+      if (!entry.isExplained() || !entry.problem(entry.buffers.size() + i).empty())
+        region.facts->setKeyed(i);
+  }
+
+  /// The graph cannot follow by changed pointers: it is captured where everything is now.
+  bool recapture(const ScheduledRegion &region, const GraphKey &key, GraphEntry &entry) {
+    region.cache->countRecapture();
+    BuildFailure failure;
+    llvm::Error error = entry.rebuild(requestFor(region), failure);
+    if (!error)
+      return true;
+    region.cache->countFailure();
+    failure_ = llvm::toString(std::move(error));
+    region.cache->eraseIf([&](const GraphKey &other) { return other == key; });
+    return false;
   }
 
   /// After a failed capture.
@@ -352,10 +488,14 @@ private:
     key.region = region.uid;
     key.lane = lane_->arena->id();
     key.slab = region.usesSlab ? slab_->id() : 0;
-    key.results = region.usesResults ? results_->id() : 0;
-    key.forwardResults = region.usesForwardResults ? slab_->forwardResults->id() : 0;
-    for (unsigned scalar : region.scalars)
-      key.scalars.push_back(uint64_t(bound().scalars[scalar].i64));
+    if (region.facts->isTiedToResults) {
+      key.results = region.usesResults && results_ ? results_->id() : 0;
+      key.forwardResults =
+          region.usesForwardResults && slab_->forwardResults ? slab_->forwardResults->id() : 0;
+    }
+    for (unsigned i = 0; i < region.scalars.size(); ++i)
+      if (region.facts->isKeyed(i))
+        key.scalars.push_back(uint64_t(bound().scalars[region.scalars[i]].i64));
     return key;
   }
 
@@ -365,37 +505,32 @@ private:
       if (GraphEntryRef entry = recent.entry.lock())
         return entry;
     GraphEntryRef entry = region.cache->lookup(key);
-    if (entry)
-      recent = {key, entry};
+    if (entry) {
+      recent = Frame::Recent();
+      recent.key = key;
+      recent.entry = entry;
+    }
     return entry;
-  }
-
-  /// Is a static input elsewhere than the graph has it?
-  bool hasMoved(const ScheduledRegion &region, const GraphEntry &entry) {
-    Frame::Recent &recent = frame_->recent[region.uid];
-    if (recent.staticsVersion == bound().staticsVersion)
-      return false;
-    if (entry.findMoved(schedule_, bases_))
-      return true;
-    recent.staticsVersion = bound().staticsVersion;
-    return false;
   }
 
   /// Builds and caches the graph of `region`. False if that failed. Unless that is an error of the
   /// call, or another thread was to blame, it is remarked upon and the region changed for later
   /// calls.
-  bool build(const ScheduledRegion &region, const GraphKey &key, GraphEntryRef &entry) {
+  bool build(const ScheduledRegion &region, GraphEntryRef &entry) {
     auto begin = std::chrono::steady_clock::now();
     for (unsigned attempt = 0;; ++attempt) {
       BuildFailure failure;
-      llvm::Expected<GraphEntryRef> made =
-          buildGraph(program_.devices_.front(), schedule_, region, bases_, bound().scalars,
-                     program_.options_.checkGraphs, failure);
+      llvm::Expected<GraphEntryRef> made = buildGraph(requestFor(region), failure);
       if (made) {
         entry = std::move(*made);
+        noteFacts(region, *entry);
+        GraphKey key = keyOf(region);
         std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
         region.cache->insert(key, entry, took.count());
-        frame_->recent[region.uid] = {key, entry, bound().staticsVersion};
+        Frame::Recent &recent = frame_->recent[region.uid];
+        recent.key = key;
+        recent.entry = entry;
+        recent.note(bound(), bases_);
         return true;
       }
       region.cache->countFailure();
@@ -426,6 +561,11 @@ private:
     slab_->program = variant_.uid;
     if (schedule_.savesResults)
       slab_->forwardResults = results_;
+    for (const PlacedResult &result : placed_)
+      if (llvm::any_of(schedule_.saved, [&](const SavedPlan &saved) {
+            return saved.value.place.storage == int32_t(result.storage);
+          }))
+        slab_->savedPlaced.push_back(result);
     for (uint32_t storage : schedule_.savedArguments) {
       unsigned input = schedule_.storages[storage].index;
       const Tensor &tensor = *inputs_[input].asTensor();
@@ -441,7 +581,7 @@ private:
   }
 
   void giveResults(llvm::SmallVectorImpl<Value> &results) const {
-    ValueSource source{schedule_, program_.devices_, inputs_, slab_, results_.get()};
+    ValueSource source{schedule_, program_.devices_, inputs_, slab_, results_.get(), placed_};
     for (const ResultPlan &plan : schedule_.resultPlans)
       results.push_back(source.value(plan, bound().scalars));
   }
@@ -453,11 +593,13 @@ private:
   const Schedule &schedule_;
   Stream &stream_;
   llvm::ArrayRef<Value> inputs_;
+  llvm::ArrayRef<Tensor> outputs_; ///< empty, or by result
 
   const bool isCaptured_; ///< the stream, by the caller
   Lane *lane_ = nullptr;
   Frame *frame_ = nullptr; ///< of the lane
-  BlockRef results_;
+  BlockRef results_;       ///< null if the caller gave memory for all of them
+  llvm::SmallVector<PlacedResult, 1> placed_;
   Block *slab_ = nullptr; ///< the variant's, or the saved state's, which the caller holds
   Bases bases_;
   llvm::SmallVector<StorageRef, 1> aligned_;
@@ -481,6 +623,13 @@ llvm::Expected<Variant *> ProgramImpl::variantOf(const SavedState &saved) const 
   return makeError("the SavedState is of another program");
 }
 
+/// Is `storage` what a buffer of `region` is copied to?
+static bool isStagingOf(uint32_t storage, const ScheduledRegion &region) {
+  return llvm::any_of(region.buffers, [&](const RegionBuffer &buffer) {
+    return buffer.policy == BufferPolicy::Copied && buffer.staging == storage;
+  });
+}
+
 /// The part of `region` that the steps [begin, end) are.
 static ScheduledRegion partOf(const Schedule &schedule, const ScheduledRegion &region,
                               uint32_t begin, uint32_t end, uint32_t uid) {
@@ -489,26 +638,24 @@ static ScheduledRegion partOf(const Schedule &schedule, const ScheduledRegion &r
   part.end = end;
   part.uid = uid;
   part.numOps = end - begin;
-  auto isUntouched = [&](uint32_t storage) {
+  for (RegionBuffer &buffer : part.buffers) {
+    buffer.consumers = 0;
     for (uint32_t i = begin; i < end; ++i)
-      for (const Access &access : schedule.steps[i].accesses)
-        if (access.storage == storage)
-          return false;
-    return true;
-  };
-  llvm::erase_if(part.staticInputs, isUntouched);
-  llvm::erase_if(part.copied, [&](const ScheduledRegion::Copied &copied) {
-    return isUntouched(copied.storage);
+      buffer.consumers += llvm::any_of(schedule.steps[i].accesses, [&](const Access &access) {
+        return access.storage == buffer.storage;
+      });
+    buffer.isRead = true; // the other part may have written some of it
+  }
+  llvm::erase_if(part.buffers, [&](const RegionBuffer &buffer) {
+    return buffer.consumers == 0 && !isStagingOf(buffer.storage, part);
   });
-  for (ScheduledRegion::Copied &copied : part.copied)
-    copied.isRead = true; // the other part may have written some of it
   part.scalars = scalarsTaken(schedule, begin, end);
   return part;
 }
 
 llvm::Error ProgramImpl::call(Variant &variant, Side side, Stream &stream,
-                              llvm::ArrayRef<Value> inputs, llvm::SmallVectorImpl<Value> &results,
-                              BlockRef &slab) {
+                              llvm::ArrayRef<Value> inputs, llvm::ArrayRef<Tensor> outputs,
+                              llvm::SmallVectorImpl<Value> &results, BlockRef &slab) {
   if (&stream.device() != devices_.front().get())
     return makeError("the stream is of device " + deviceName(stream.device().device()) +
                      ", expected one of this program's device " +
@@ -517,11 +664,12 @@ llvm::Error ProgramImpl::call(Variant &variant, Side side, Stream &stream,
   if (capture == CaptureStatus::Invalidated)
     return makeDeviceError(DeviceErrorKind::CaptureInvalidated,
                            "the stream's capture is invalid: end it first");
-  return Call(*this, variant, side, stream, inputs, capture != CaptureStatus::None)
+  return Call(*this, variant, side, stream, inputs, outputs, capture != CaptureStatus::None)
       .run(slab, results);
 }
 
 llvm::Error ProgramImpl::forward(Stream &stream, llvm::ArrayRef<Value> inputs,
+                                 llvm::ArrayRef<Tensor> outputs,
                                  llvm::SmallVectorImpl<Value> &results, SavedState *saved) {
   results.clear();
   if (saved)
@@ -530,7 +678,8 @@ llvm::Error ProgramImpl::forward(Stream &stream, llvm::ArrayRef<Value> inputs,
   if (!variant)
     return variant.takeError();
   SavedState state;
-  if (llvm::Error error = call(**variant, Side::Forward, stream, inputs, results, state.block_)) {
+  if (llvm::Error error =
+          call(**variant, Side::Forward, stream, inputs, outputs, results, state.block_)) {
     results.clear();
     return error;
   }
@@ -540,12 +689,14 @@ llvm::Error ProgramImpl::forward(Stream &stream, llvm::ArrayRef<Value> inputs,
 }
 
 llvm::Error ProgramImpl::backward(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
+                                  llvm::ArrayRef<Tensor> outputs,
                                   llvm::SmallVectorImpl<Value> &results) {
   results.clear();
   llvm::Expected<Variant *> variant = variantOf(saved);
   if (!variant)
     return variant.takeError();
-  llvm::Error error = call(**variant, Side::Backward, stream, inputs, results, saved.block_);
+  llvm::Error error =
+      call(**variant, Side::Backward, stream, inputs, outputs, results, saved.block_);
   if (error)
     results.clear();
   return error;
@@ -555,6 +706,15 @@ bool ProgramImpl::isStillPassing(const Variant &variant, uint32_t region) {
   constexpr unsigned mostCalls = 4;
   std::lock_guard<std::mutex> lock(mutex_);
   return ++passingFailures_[{variant.uid, region}] < mostCalls;
+}
+
+void ProgramImpl::remarkUnpatchable(const Variant &variant, const ScheduledRegion &region,
+                                    llvm::StringRef buffer, llvm::StringRef problem) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (remarkedBuffers_.insert({variant.uid, region.uid}).second)
+    remarks_.push_back("region " + std::to_string(region.id) +
+                       ": the graph is captured anew when " + buffer.str() +
+                       " moves: " + problem.str() + "; the input policy 'copied' avoids that");
 }
 
 void ProgramImpl::replaceRegion(Variant &variant, Side side, uint32_t uid,

@@ -137,7 +137,7 @@ llvm::Expected<std::unique_ptr<Variant>> ProgramImpl::makeVariant(const SymbolBi
     return makeError("the pipeline gave or took the backward");
   auto variant = std::make_unique<Variant>();
   variant->uid = nextVariant();
-  LoweringContext context{devices_, executors_, nullptr};
+  LoweringContext context{devices_, executors_, nullptr, [&] { return costs(); }};
   for (Side side : {Side::Forward, Side::Backward}) {
     if (side == Side::Backward && !hasBackward_)
       continue;
@@ -147,6 +147,7 @@ llvm::Expected<std::unique_ptr<Variant>> ProgramImpl::makeVariant(const SymbolBi
     if (llvm::Error error = checkSignature(*schedule, bindings))
       return error;
     planMemory(*schedule, devices_.size());
+    addResultBuffers(*schedule);
     SidePlan &plan = side == Side::Forward ? variant->forward : variant->backward.emplace();
     plan.schedule = std::move(*schedule);
     if (llvm::Error error = finishSide(plan, *variant))
@@ -161,6 +162,16 @@ llvm::Expected<std::unique_ptr<Variant>> ProgramImpl::makeVariant(const SymbolBi
     variant->noSlab = std::move(*none);
   }
   return variant;
+}
+
+llvm::Expected<BufferCosts> ProgramImpl::costs() {
+  if (!options_.costs) {
+    llvm::Expected<BufferCosts> measured = measureBufferCosts(devices_.front());
+    if (!measured)
+      return measured;
+    options_.costs = *measured;
+  }
+  return *options_.costs;
 }
 
 /// Strides of fresh results are for passes to choose.
@@ -213,8 +224,8 @@ llvm::Error ProgramImpl::finishSide(SidePlan &plan, Variant &variant) {
   }
   for (ScheduledRegion &region : schedule.regions) {
     region.uid = variant.nextRegion++;
-    for (uint32_t storage : region.staticInputs) // by policy, if not by tag
-      schedule.storages[storage].isStatic = true;
+    for (const RegionBuffer &buffer : region.buffers) // by policy, if not by tag
+      schedule.storages[buffer.storage].isStatic |= buffer.policy == BufferPolicy::Static;
     if (!region.domain)
       region.domain = ownDomain_;
     region.cache = GraphCache::of(*region.domain, *devices_.front());
@@ -223,20 +234,8 @@ llvm::Error ProgramImpl::finishSide(SidePlan &plan, Variant &variant) {
       if (!llvm::is_contained(caches_, region.cache))
         caches_.push_back(region.cache);
     }
-    for (uint32_t i = region.begin; i < region.end; ++i) {
+    for (uint32_t i = region.begin; i < region.end; ++i)
       region.isEager |= schedule.steps[i].device != 0 || schedule.steps[i].crossesDevices;
-      for (const Access &access : schedule.steps[i].accesses) {
-        Space space = schedule.storages[access.storage].space;
-        region.usesSlab |= space == Space::Slab;
-        region.usesResults |= space == Space::Results;
-        region.usesForwardResults |= space == Space::ForwardResults;
-      }
-    }
-    for (const ScheduledRegion::Copied &copied : region.copied) {
-      Space space = schedule.storages[copied.staging].space;
-      region.usesSlab |= space == Space::Slab;
-      region.usesResults |= space == Space::Results;
-    }
   }
   plan.regions = std::make_shared<const std::vector<ScheduledRegion>>(schedule.regions);
   return llvm::Error::success();
@@ -255,12 +254,20 @@ CacheCounters ProgramImpl::counters() const {
     sum.captures += counters.captures;
     sum.replays += counters.replays;
     sum.eagerRuns += counters.eagerRuns;
+    sum.patches += counters.patches;
+    sum.patchedNodes += counters.patchedNodes;
     sum.recaptures += counters.recaptures;
     sum.failures += counters.failures;
     sum.evictions += counters.evictions;
     sum.copiedBytes += counters.copiedBytes;
   }
   return sum;
+}
+
+void ProgramImpl::forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &cache : caches_)
+    cache->forEachGraph(visit);
 }
 
 std::vector<RegionInfo> ProgramImpl::regions() const {
@@ -271,16 +278,18 @@ std::vector<RegionInfo> ProgramImpl::regions() const {
       continue;
     const SidePlan &plan = latest_->side(side);
     for (const ScheduledRegion &region : *plan.regions) {
-      RegionInfo info{side,
-                      region.id,
-                      region.numOps,
-                      unsigned(region.staticInputs.size()),
-                      unsigned(region.copied.size()),
-                      0};
-      for (const ScheduledRegion::Copied &copied : region.copied)
-        info.copiedBytes += plan.schedule.storages[copied.storage].bytes *
-                            (unsigned(copied.isRead) + unsigned(copied.isWritten));
-      infos.push_back(info);
+      RegionInfo info{side, region.id, region.numOps, {}, 0};
+      for (const RegionBuffer &buffer : region.buffers) {
+        const PlannedStorage &storage = plan.schedule.storages[buffer.storage];
+        if (!storage.isCallers())
+          continue;
+        info.buffers.push_back({storage.name, buffer.policy, buffer.why, storage.bytes,
+                                buffer.consumers, buffer.isWritten});
+        if (buffer.policy == BufferPolicy::Copied)
+          info.copiedBytes +=
+              storage.bytes * (unsigned(buffer.isRead) + unsigned(buffer.isWritten));
+      }
+      infos.push_back(std::move(info));
     }
   }
   return infos;

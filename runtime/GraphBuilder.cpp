@@ -1,24 +1,27 @@
 //===- GraphBuilder.cpp - A region becomes a graph ------------------------===//
 //
 // Steps go to the graph in program order, each behind those it has to wait for: the ones that
-// touched its bytes last. What counts is bytes after memory planning, so that two values which
-// share memory are ordered though no data flows between them. Inputs that may be anywhere are
-// copied into planned memory by nodes whose pointers are changed before each launch; those that the
-// region writes are copied back.
+// touched its bytes last. What counts is planned bytes, so that two values which share memory are
+// ordered though no data flows between them, and so that the order holds wherever the caller's
+// buffers are: two of them share no bytes if one is written.
 //
-//   copy x -> x'         (in: source patched)
-//   step 0: mm(x', w)    w static: its address is in the node
+//   copy x -> x'         (in: source changed before a launch)
+//   step 0: mm(x', w)    w: its address is in the node, and changed if it moves
 //   step 1: add_(x', …)
-//   copy x' -> x         (out: destination patched)
+//   copy x' -> x         (out: destination changed)
 //
 //===----------------------------------------------------------------------===//
 
 #include "GraphBuilder.h"
 
+#include "BufferChoice.h"
+#include "GraphSink.h"
 #include "HazardTracker.h"
 #include "OrderChecker.h"
 
 #include "llvm/ADT/STLExtras.h"
+
+#include <random>
 
 using namespace rondo;
 
@@ -26,7 +29,11 @@ using namespace rondo;
 // Addresses
 //===----------------------------------------------------------------------===//
 
-std::byte *Bases::address(const PlannedStorage &storage) const {
+std::byte *Bases::address(uint32_t number) const {
+  if (!relocations.empty())
+    if (auto found = relocations.find(number); found != relocations.end())
+      return found->second;
+  const PlannedStorage &storage = schedule->storages[number];
   switch (storage.space) {
   case Space::Argument:
     return arguments[storage.index].address;
@@ -44,13 +51,13 @@ std::byte *Bases::address(const PlannedStorage &storage) const {
   return nullptr;
 }
 
-StepArgs::StepArgs(const Schedule &schedule, const Step &step, const Bases &bases, Slot *scalars,
+StepArgs::StepArgs(const Step &step, const Bases &bases, Slot *scalars,
                    const llvm::DenseMap<uint32_t, uint32_t> *staged) {
   auto addressOf = [&](uint32_t storage) {
     if (staged)
       if (auto found = staged->find(storage); found != staged->end())
         storage = found->second;
-    return bases.address(schedule.storages[storage]);
+    return bases.address(storage);
   };
   for (const Place &place : step.operands) {
     Slot &slot = operands_.emplace_back();
@@ -73,117 +80,34 @@ StepArgs::StepArgs(const Schedule &schedule, const Step &step, const Bases &base
 }
 
 //===----------------------------------------------------------------------===//
-// Entries
-//===----------------------------------------------------------------------===//
-
-const GraphEntry::Static *GraphEntry::findMoved(const Schedule &schedule,
-                                                const Bases &bases) const {
-  for (const Static &input : statics)
-    if (bases.address(schedule.storages[input.storage]) != input.address)
-      return &input;
-  return nullptr;
-}
-
-llvm::Error GraphEntry::launch(Stream &stream, const Schedule &schedule, const Bases &bases) {
-  // The calls of one lane are the only ones that count here.
-  uses.store(uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  for (Copy &copy : copies) {
-    std::byte *address = bases.address(schedule.storages[copy.storage]);
-    if (address == copy.address)
-      continue;
-    if (copy.in)
-      if (llvm::Error error = exec->setCopy(copy.in, copy.staging, address, copy.bytes))
-        return error;
-    if (copy.out)
-      if (llvm::Error error = exec->setCopy(copy.out, address, copy.staging, copy.bytes))
-        return error;
-    copy.address = address;
-  }
-  return exec->launchUncaptured(stream);
-}
-
-//===----------------------------------------------------------------------===//
 // Building
 //===----------------------------------------------------------------------===//
 
+/// Where a storage's bytes lie for the order of nodes: planned bytes by their offsets, others in
+/// ranges of their own.
+static uint64_t orderAddress(const Schedule &schedule, uint32_t number) {
+  const PlannedStorage &storage = schedule.storages[number];
+  if (storage.isCallers() || storage.space == Space::ForwardResults)
+    return uint64_t(1) << 62 | uint64_t(number) << 40;
+  return uint64_t(storage.space) << 56 | storage.offset;
+}
+
 namespace {
-
-/// Adds what a kernel submits to a graph, one node behind the other.
-class GraphSink : public CommandSink {
-public:
-  GraphSink(DeviceRef device, Graph &graph) : device_(std::move(device)), graph_(graph) {}
-
-  /// Dependencies of what comes next; afterwards, the nodes that nothing waits for yet.
-  llvm::SmallVector<GraphNodeId, 4> frontier;
-
-  DeviceAPI &device() override { return *device_; }
-  llvm::Error launch(const KernelLaunch &launch) override {
-    return advance(graph_.addKernel(launch, frontier));
-  }
-  llvm::Error fill(void *destination, uint8_t value, size_t bytes) override {
-    return advance(graph_.addFill(destination, value, bytes, frontier));
-  }
-  llvm::Error copy(void *destination, const void *source, size_t bytes) override {
-    return advance(graph_.addCopy(destination, source, bytes, frontier));
-  }
-  llvm::Error synchronize() override {
-    return makeDeviceError(DeviceErrorKind::NotCapturable,
-                           "it waits for the device, which is not possible in a graph");
-  }
-  /// A short capture of what the library submits.
-  llvm::Error call(llvm::function_ref<llvm::Error(Stream &)> submit) override {
-    if (!stream_) {
-      llvm::Expected<std::unique_ptr<Stream>> made = device_->createStream();
-      if (!made)
-        return made.takeError();
-      stream_ = std::move(*made);
-    }
-    if (llvm::Error error =
-            stream_->beginCaptureToGraph(graph_, frontier, CaptureMode::ThreadLocal))
-      return error;
-    llvm::Error error = submit(*stream_);
-    bool wasValid = stream_->captureStatus() == CaptureStatus::Active;
-    llvm::SmallVector<GraphNodeId, 4> last;
-    llvm::Error endError = stream_->endCaptureToGraph(last);
-    if (error) { // the first is the one that matters
-      llvm::consumeError(std::move(endError));
-      return error;
-    }
-    if (endError && wasValid) // what it submitted is to blame, not another thread
-      return makeDeviceError(DeviceErrorKind::NotCapturable, llvm::toString(std::move(endError)));
-    if (endError)
-      return endError;
-    frontier.assign(last.begin(), last.end());
-    return llvm::Error::success();
-  }
-
-private:
-  llvm::Error advance(llvm::Expected<GraphNodeId> node) {
-    if (!node)
-      return node.takeError();
-    frontier.assign(1, *node);
-    return llvm::Error::success();
-  }
-
-  DeviceRef device_;
-  Graph &graph_;
-  std::unique_ptr<Stream> stream_;
-};
 
 class GraphBuilder {
 public:
-  GraphBuilder(const DeviceRef &device, const Schedule &schedule, const ScheduledRegion &region,
-               const Bases &bases, llvm::ArrayRef<Slot> scalars, bool check, BuildFailure &failure)
-      : device_(device), schedule_(schedule), region_(region), bases_(bases),
-        scalars_(scalars.begin(), scalars.end()), check_(check), failure_(failure),
-        entry_(std::make_shared<GraphEntry>()) {}
+  GraphBuilder(const GraphRequest &request, GraphEntry &entry, BuildFailure &failure)
+      : request_(request), schedule_(request.schedule), region_(request.region),
+        bases_(request.bases), scalars_(request.scalars.begin(), request.scalars.end()),
+        failure_(failure), entry_(entry) {}
 
-  llvm::Expected<GraphEntryRef> run() {
-    llvm::Expected<std::unique_ptr<Graph>> graph = device_->createGraph();
+  /// Makes the graph of the entry, without an exec.
+  llvm::Error run() {
+    llvm::Expected<std::unique_ptr<Graph>> graph = request_.device->createGraph();
     if (!graph)
       return graph.takeError();
-    entry_->graph = std::move(*graph);
-    GraphSink sink(device_, *entry_->graph);
+    entry_.graph = std::move(*graph);
+    GraphSink sink(request_.device, *entry_.graph);
     if (llvm::Error error = addCopiesIn(sink))
       return error;
     for (uint32_t i = region_.begin; i < region_.end; ++i)
@@ -191,16 +115,12 @@ public:
         return error;
     if (llvm::Error error = addCopiesOut(sink))
       return error;
-    for (uint32_t storage : region_.staticInputs)
-      entry_->statics.push_back({storage, bases_.address(schedule_.storages[storage])});
-    if (check_)
-      if (llvm::Error error = checkOrder(*entry_->graph, touched_))
-        return error;
-    llvm::Expected<std::unique_ptr<GraphExec>> exec = entry_->graph->instantiate();
-    if (!exec)
-      return exec.takeError();
-    entry_->exec = std::move(*exec);
-    return entry_;
+    for (const RegionBuffer &buffer : region_.buffers)
+      if (buffer.policy != BufferPolicy::Copied)
+        entry_.buffers.push_back({buffer.storage, bases_.address(buffer.storage)});
+    for (unsigned scalar : region_.scalars)
+      entry_.scalars.push_back({scalar, uint64_t(scalars_[scalar].i64)});
+    return request_.check ? checkOrder(*entry_.graph, touched_) : llvm::Error::success();
   }
 
 private:
@@ -220,71 +140,115 @@ private:
     sink.frontier.clear();
     for (uint32_t node : dependencies)
       sink.frontier.push_back(GraphNodeId(node));
-    size_t first = entry_->graph->numNodes();
+    size_t first = entry_.graph->numNodes();
     if (llvm::Error error = submit())
       return error;
-    size_t end = entry_->graph->numNodes();
+    size_t end = entry_.graph->numNodes();
     if (first == end) // it submitted nothing
       return llvm::Error::success();
     if (sink.frontier.size() != 1) {
-      llvm::Expected<GraphNodeId> join = entry_->graph->addEmpty(sink.frontier);
+      llvm::Expected<GraphNodeId> join = entry_.graph->addEmpty(sink.frontier);
       if (!join)
         return join.takeError();
       sink.frontier.assign(1, *join);
     }
     for (const Bytes &range : bytes) {
       hazards_.note(range.begin, range.end, range.isWrite, sink.frontier.front().index());
-      if (check_)
+      if (request_.check)
         touched_.push_back(
             {GraphNodeId(first), sink.frontier.front(), range.begin, range.end, range.isWrite});
     }
     return llvm::Error::success();
   }
 
-  static Bytes bytesAt(const void *address, size_t bytes, bool isWrite) {
-    uint64_t begin = reinterpret_cast<uintptr_t>(address);
-    return {begin, begin + bytes, isWrite};
+  Bytes bytesOf(uint32_t storage, uint64_t begin, uint64_t end, bool isWrite) const {
+    uint64_t address = orderAddress(schedule_, storage);
+    return {address + begin, address + end, isWrite};
+  }
+  Bytes allOf(uint32_t storage, bool isWrite) const {
+    return bytesOf(storage, 0, schedule_.storages[storage].bytes, isWrite);
   }
 
+  //===--- Copies ---------------------------------------------------------===//
+
   llvm::Error addCopiesIn(GraphSink &sink) {
-    for (const ScheduledRegion::Copied &input : region_.copied) {
-      const PlannedStorage &storage = schedule_.storages[input.storage];
-      GraphEntry::Copy copy{input.storage,
-                            bases_.address(schedule_.storages[input.staging]),
-                            storage.bytes,
-                            {},
-                            {},
-                            bases_.address(storage)};
-      staged_[input.storage] = input.staging;
-      if (input.isRead && copy.bytes != 0) {
-        auto submit = [&] { return sink.copy(copy.staging, copy.address, copy.bytes); };
-        if (llvm::Error error = add(sink, bytesAt(copy.staging, copy.bytes, true), submit))
-          return error;
-        copy.in = sink.frontier.front();
-        entry_->copiedBytes += copy.bytes;
+    llvm::SmallVector<unsigned, 8> small, large;
+    for (const RegionBuffer &buffer : region_.buffers) {
+      if (buffer.policy != BufferPolicy::Copied)
+        continue;
+      staged_[buffer.storage] = buffer.staging;
+      size_t bytes = schedule_.storages[buffer.storage].bytes;
+      if (buffer.isRead && bytes != 0) {
+        (bytes <= gatheredBytes ? small : large).push_back(entry_.copies.size());
+        entry_.copiedBytes += bytes;
       }
-      entry_->copies.push_back(copy);
+      entry_.copies.push_back({buffer.storage,
+                               buffer.staging,
+                               bytes,
+                               {},
+                               {},
+                               bases_.address(buffer.storage),
+                               bases_.address(buffer.staging)});
     }
+    while (small.size() == 1 || small.size() > DeviceAPI::maxCopyPieces)
+      large.push_back(small.pop_back_val());
+    if (!small.empty())
+      if (llvm::Error error = addGather(sink, small))
+        return error;
+    for (unsigned i : large)
+      if (llvm::Error error = addCopyIn(sink, entry_.copies[i]))
+        return error;
+    return llvm::Error::success();
+  }
+
+  llvm::Error addCopyIn(GraphSink &sink, GraphEntry::Copy &copy) {
+    auto submit = [&] { return sink.copy(copy.stagingAddress, copy.address, copy.bytes); };
+    if (llvm::Error error = add(sink, allOf(copy.staging, true), submit))
+      return error;
+    copy.in = sink.frontier.front();
+    return llvm::Error::success();
+  }
+
+  llvm::Error addGather(GraphSink &sink, llvm::ArrayRef<unsigned> copies) {
+    llvm::SmallVector<Bytes, 8> bytes;
+    llvm::SmallVector<CopyPiece, 8> pieces;
+    for (unsigned i : copies) {
+      const GraphEntry::Copy &copy = entry_.copies[i];
+      bytes.push_back(allOf(copy.staging, true));
+      pieces.push_back({copy.stagingAddress, copy.address, copy.bytes});
+    }
+    auto submit = [&] { return sink.gather(pieces); };
+    if (llvm::Error error = add(sink, bytes, submit))
+      return error;
+    entry_.gather = {sink.frontier.front(), {copies.begin(), copies.end()}};
     return llvm::Error::success();
   }
 
   llvm::Error addCopiesOut(GraphSink &sink) {
-    for (size_t i = 0; i < region_.copied.size(); ++i) {
-      GraphEntry::Copy &copy = entry_->copies[i];
-      if (!region_.copied[i].isWritten || copy.bytes == 0)
+    for (GraphEntry::Copy &copy : entry_.copies) {
+      if (!isWritten(copy.storage) || copy.bytes == 0)
         continue;
-      auto submit = [&] { return sink.copy(copy.address, copy.staging, copy.bytes); };
-      if (llvm::Error error = add(sink, bytesAt(copy.staging, copy.bytes, false), submit))
+      auto submit = [&] { return sink.copy(copy.address, copy.stagingAddress, copy.bytes); };
+      if (llvm::Error error = add(sink, allOf(copy.staging, false), submit))
         return error;
       copy.out = sink.frontier.front();
-      entry_->copiedBytes += copy.bytes;
+      entry_.copiedBytes += copy.bytes;
     }
     return llvm::Error::success();
   }
 
-  std::byte *stagedAddress(uint32_t storage) const {
+  /// Does the region write the caller's storage `storage`?
+  bool isWritten(uint32_t storage) const {
+    return llvm::any_of(region_.buffers, [&](const RegionBuffer &buffer) {
+      return buffer.storage == storage && buffer.isWritten;
+    });
+  }
+
+  //===--- Steps ----------------------------------------------------------===//
+
+  uint32_t stagedAs(uint32_t storage) const {
     auto found = staged_.find(storage);
-    return bases_.address(schedule_.storages[found == staged_.end() ? storage : found->second]);
+    return found == staged_.end() ? storage : found->second;
   }
 
   llvm::Error addStep(GraphSink &sink, uint32_t index) {
@@ -296,49 +260,45 @@ private:
     }
     llvm::SmallVector<Bytes, 8> bytes;
     for (const Access &access : step.accesses)
-      bytes.push_back(bytesAt(stagedAddress(access.storage) + access.begin,
-                              access.end - access.begin, access.isWrite));
+      bytes.push_back(bytesOf(stagedAs(access.storage), access.begin, access.end, access.isWrite));
     // Resources lie where no memory is.
     for (const auto &[resource, isWrite] : step.resources)
       bytes.push_back({~uint64_t(0) - 2 - resource, ~uint64_t(0) - 1 - resource, isWrite});
-    StepArgs args(schedule_, step, bases_, scalars_.data(), &staged_);
+    StepArgs args(step, bases_, scalars_.data(), &staged_);
     auto submit = [&] { return step.kernel->enqueue(sink, args.args()); };
-    size_t first = entry_->graph->numNodes();
+    size_t first = entry_.graph->numNodes();
     if (llvm::Error error = add(sink, bytes, submit)) {
       failure_.step = index;
       return error;
     }
-    entry_->kernels.push_back(step.kernel);
-    if (first < entry_->graph->numNodes())
-      entry_->nodes.push_back({GraphNodeId(first), step.text});
+    entry_.kernels.push_back(step.kernel);
+    if (first < entry_.graph->numNodes())
+      entry_.nodes.push_back({GraphNodeId(first), index, step.text});
     return schedule_.deadAfter.empty() ? llvm::Error::success() : addPoison(sink, index);
   }
 
   /// Overwrites what is dead after step `index`.
   llvm::Error addPoison(GraphSink &sink, uint32_t index) {
     for (uint32_t i : schedule_.deadAfter[index]) {
-      const PlannedStorage &storage = schedule_.storages[i];
-      bool isCopiedBack = llvm::any_of(region_.copied, [&](const ScheduledRegion::Copied &input) {
-        return input.staging == i && input.isWritten;
+      bool isCopiedBack = llvm::any_of(entry_.copies, [&](const GraphEntry::Copy &copy) {
+        return copy.staging == i && isWritten(copy.storage);
       });
       if (isCopiedBack)
         continue;
-      std::byte *address = bases_.address(storage);
-      auto submit = [&] { return sink.fill(address, 0xff, storage.bytes); };
-      if (llvm::Error error = add(sink, bytesAt(address, storage.bytes, true), submit))
+      auto submit = [&] { return sink.fill(bases_.address(i), 0xff, schedule_.storages[i].bytes); };
+      if (llvm::Error error = add(sink, allOf(i, true), submit))
         return error;
     }
     return llvm::Error::success();
   }
 
-  const DeviceRef &device_;
+  const GraphRequest &request_;
   const Schedule &schedule_;
   const ScheduledRegion &region_;
   const Bases &bases_;
   std::vector<Slot> scalars_;
-  const bool check_;
   BuildFailure &failure_;
-  GraphEntryRef entry_;
+  GraphEntry &entry_;
   HazardTracker hazards_;
   llvm::DenseMap<uint32_t, uint32_t> staged_;
   std::vector<TouchedBytes> touched_;
@@ -346,19 +306,309 @@ private:
 
 } // namespace
 
-llvm::Expected<GraphEntryRef> rondo::buildGraph(const DeviceRef &device, const Schedule &schedule,
-                                                const ScheduledRegion &region, const Bases &bases,
-                                                llvm::ArrayRef<Slot> scalars, bool check,
-                                                BuildFailure &failure) {
-  llvm::Expected<GraphEntryRef> entry =
-      GraphBuilder(device, schedule, region, bases, scalars, check, failure).run();
-  if (entry)
-    return entry;
-  std::optional<DeviceErrorKind> kind;
-  llvm::Error error = entry.takeError();
-  kind = deviceErrorKind(error);
+/// Makes the graph of `entry`, without an exec. Errors name the op.
+static llvm::Error buildNodes(const GraphRequest &request, GraphEntry &entry,
+                              BuildFailure &failure) {
+  llvm::Error error = GraphBuilder(request, entry, failure).run();
+  if (!error)
+    return error;
+  DeviceErrorKind kind = deviceErrorKind(error).value_or(DeviceErrorKind::NotCapturable);
   failure.message = errorText(std::move(error));
-  std::string where = failure.step ? schedule.steps[*failure.step].text + ": " : std::string();
-  return makeDeviceError(kind.value_or(DeviceErrorKind::NotCapturable),
-                         where + "cannot be captured: " + failure.message);
+  std::string where =
+      failure.step ? request.schedule.steps[*failure.step].text + ": " : std::string();
+  return makeDeviceError(kind, where + "cannot be captured: " + failure.message);
+}
+
+static llvm::Error instantiate(GraphEntry &entry, BuildFailure &failure) {
+  llvm::Expected<std::unique_ptr<GraphExec>> exec = entry.graph->instantiate();
+  if (exec) {
+    entry.exec = std::move(*exec);
+    return llvm::Error::success();
+  }
+  llvm::Error error = exec.takeError();
+  DeviceErrorKind kind = deviceErrorKind(error).value_or(DeviceErrorKind::NotCapturable);
+  failure.message = errorText(std::move(error));
+  return makeDeviceError(kind, "cannot be captured: " + failure.message);
+}
+
+llvm::Expected<GraphEntryRef> rondo::buildGraph(const GraphRequest &request,
+                                                BuildFailure &failure) {
+  auto entry = std::make_shared<GraphEntry>();
+  if (llvm::Error error = buildNodes(request, *entry, failure))
+    return error;
+  if (llvm::Error error = instantiate(*entry, failure))
+    return error;
+  if (llvm::Error error = entry->explain(request)) {
+    if (deviceErrorKind(error) != DeviceErrorKind::OutOfMemory)
+      return error;
+    llvm::consumeError(std::move(error)); // to be tried again when something moves
+  }
+  return entry;
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+uint64_t GraphEntry::valueOf(unsigned source, const Bases &bases,
+                             llvm::ArrayRef<Slot> slots) const {
+  if (source < buffers.size())
+    return asWord(bases.address(buffers[source].storage));
+  return uint64_t(slots[scalars[source - buffers.size()].number].i64);
+}
+
+uint64_t GraphEntry::heldValue(unsigned source) const {
+  return source < buffers.size() ? asWord(buffers[source].address)
+                                 : scalars[source - buffers.size()].bits;
+}
+
+void GraphEntry::findChanged(const Bases &bases, llvm::ArrayRef<Slot> slots,
+                             llvm::SmallVectorImpl<unsigned> &changed) const {
+  for (unsigned i = 0; i < numSources(); ++i)
+    if (valueOf(i, bases, slots) != heldValue(i))
+      changed.push_back(i);
+}
+
+llvm::Expected<size_t> GraphEntry::patch(const Bases &bases, llvm::ArrayRef<Slot> slots,
+                                         llvm::ArrayRef<unsigned> sources) {
+  changes_.clear();
+  for (unsigned source : sources)
+    changes_.push_back({source, valueOf(source, bases, slots)});
+  llvm::Expected<size_t> numNodes = patches_->patch(*exec, changes_);
+  if (!numNodes)
+    return numNodes;
+  for (unsigned source : sources) {
+    if (source < buffers.size())
+      buffers[source].address = bases.address(buffers[source].storage);
+    else
+      scalars[source - buffers.size()].bits = valueOf(source, bases, slots);
+  }
+  return numNodes;
+}
+
+llvm::Error GraphEntry::rebuild(const GraphRequest &request, BuildFailure &failure) {
+  GraphEntry fresh;
+  if (llvm::Error error = buildNodes(request, fresh, failure))
+    return error;
+  if (llvm::Error error = fresh.explain(request)) {
+    if (deviceErrorKind(error) != DeviceErrorKind::OutOfMemory)
+      return error;
+    llvm::consumeError(std::move(error));
+  }
+  if (llvm::Error error = exec->update(*fresh.graph)) {
+    llvm::consumeError(std::move(error)); // other nodes: an exec of its own
+    if (llvm::Error instantiateError = instantiate(fresh, failure))
+      return instantiateError;
+    exec = std::move(fresh.exec);
+  }
+  kernels = std::move(fresh.kernels);
+  buffers = std::move(fresh.buffers);
+  scalars = std::move(fresh.scalars);
+  copies = std::move(fresh.copies);
+  gather = std::move(fresh.gather);
+  nodes = std::move(fresh.nodes);
+  graph = std::move(fresh.graph);
+  patches_ = std::move(fresh.patches_);
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Explaining
+//===----------------------------------------------------------------------===//
+
+/// Builds the graph of an entry twice more and compares.
+class GraphEntry::Explainer {
+public:
+  Explainer(GraphEntry &entry, const GraphRequest &request) : entry_(entry), request_(request) {}
+
+  llvm::Error run() {
+    // Memory that is there, as libraries and drivers may ask about it. Nothing is done to it, so
+    // the buffers may overlap: what matters is that their addresses differ by unlike amounts.
+    uint64_t most = 0;
+    for (const Buffer &buffer : entry_.buffers)
+      most = std::max(most, request_.schedule.storages[buffer.storage].bytes);
+    llvm::Expected<StorageRef> room = Storage::allocate(request_.device, most + slack);
+    if (!room)
+      return room.takeError();
+    room_ = std::move(*room);
+
+    // A scalar may decide what is submitted; then the buffers have to be explained for its value.
+    llvm::SmallVector<bool, 4> isFixed;
+    for (const Scalar &scalar : entry_.scalars)
+      isFixed.push_back(kindOf(scalar) == ScalarKind::Bool); // has no third value
+    for (;;) {
+      llvm::Expected<PatchTable> table = compare(isFixed);
+      bool canRetry = llvm::is_contained(isFixed, false);
+      if (!table && !(canRetry && isAboutValues(table)))
+        return table.takeError();
+      llvm::SmallVector<bool, 4> isAtFault(isFixed.size(), !table);
+      for (unsigned i = 0; table && i < isFixed.size(); ++i)
+        isAtFault[i] = !table->problem(entry_.buffers.size() + i).empty();
+      if (!table)
+        llvm::consumeError(table.takeError());
+      bool isNew = false;
+      for (unsigned i = 0; i < isFixed.size(); ++i)
+        isNew |= isAtFault[i] && !std::exchange(isFixed[i], true);
+      if (isNew)
+        continue;
+      entry_.patches_ = std::move(*table);
+      return llvm::Error::success();
+    }
+  }
+
+private:
+  static constexpr uint64_t slack = 1 << 20;
+
+  ScalarKind kindOf(const Scalar &scalar) const {
+    return request_.schedule.scalarKinds[scalar.number];
+  }
+
+  /// Was a kernel given a value that it does not take? Then `expected` is as before.
+  static bool isAboutValues(llvm::Expected<PatchTable> &expected) {
+    llvm::Error error = expected.takeError();
+    bool result = deviceErrorKind(error) == DeviceErrorKind::NotCapturable;
+    expected = std::move(error);
+    return result;
+  }
+
+  /// The table with the scalars perturbed that are not fixed; a fixed one has a problem.
+  llvm::Expected<PatchTable> compare(llvm::ArrayRef<bool> isFixed) {
+    std::array<Bases, 2> bases = {request_.bases, request_.bases};
+    std::array<std::vector<Slot>, 2> slots;
+    slots.fill({request_.scalars.begin(), request_.scalars.end()});
+    std::vector<PatchSource> sources;
+    for (const Buffer &buffer : entry_.buffers) {
+      PatchSource source{PatchSource::Address, {asWord(buffer.address)}};
+      for (unsigned i = 0; i < 2; ++i) {
+        std::byte *address =
+            room_->data() + random_() % (slack / DeviceAPI::minAlignment) * DeviceAPI::minAlignment;
+        bases[i].relocations[buffer.storage] = address;
+        source.values[i + 1] = asWord(address);
+      }
+      sources.push_back(source);
+    }
+    for (unsigned k = 0; k < entry_.scalars.size(); ++k) {
+      const Scalar &scalar = entry_.scalars[k];
+      bool isDouble = kindOf(scalar) == ScalarKind::F64;
+      PatchSource source{isDouble ? PatchSource::Double : PatchSource::Integer, {scalar.bits}};
+      for (unsigned i = 0; i < 2; ++i) {
+        Slot slot;
+        if (isDouble)
+          slot.f64 = 1 + double(random_() >> 11) * 0x1p-53;
+        else
+          slot.i64 = int64_t(random_() % 1000 + 1000 * i + 3);
+        source.values[i + 1] = uint64_t(slot.i64);
+        if (!isFixed[k])
+          slots[i][scalar.number] = slot;
+      }
+      sources.push_back(source);
+    }
+    std::array<GraphEntry, 2> probes;
+    for (unsigned i = 0; i < 2; ++i) {
+      BuildFailure failure;
+      if (llvm::Error error =
+              buildNodes({request_.device, request_.schedule, request_.region, bases[i], slots[i]},
+                         probes[i], failure))
+        return error;
+    }
+    llvm::SmallVector<GraphNodeId, 8> ofCopies = nodesOfCopies();
+    auto uses = [&](GraphNodeId node, llvm::function_ref<void(unsigned)> visit) {
+      forEachSource(node, visit);
+    };
+    llvm::Expected<PatchTable> table =
+        PatchTable::explain({{entry_.graph.get(), probes[0].graph.get(), probes[1].graph.get()},
+                             sources,
+                             ofCopies,
+                             uses});
+    for (unsigned k = 0; table && k < isFixed.size(); ++k)
+      if (isFixed[k])
+        table->refuse(entry_.buffers.size() + k, "what is submitted depends on it");
+    return table;
+  }
+
+  llvm::SmallVector<GraphNodeId, 8> nodesOfCopies() const {
+    llvm::SmallVector<GraphNodeId, 8> nodes;
+    if (entry_.gather)
+      nodes.push_back(entry_.gather->node);
+    for (const Copy &copy : entry_.copies)
+      for (GraphNodeId node : {copy.in, copy.out})
+        if (node)
+          nodes.push_back(node);
+    llvm::sort(nodes);
+    return nodes;
+  }
+
+  /// What the step uses that `node` belongs to.
+  void forEachSource(GraphNodeId node, llvm::function_ref<void(unsigned)> visit) const {
+    auto next = llvm::upper_bound(
+        entry_.nodes, node, [](GraphNodeId id, const StepNodes &step) { return id < step.node; });
+    assert(next != entry_.nodes.begin() && "a node of no step");
+    const Step &step = request_.schedule.steps[std::prev(next)->step];
+    for (unsigned i = 0; i < entry_.buffers.size(); ++i)
+      if (llvm::any_of(step.accesses, [&](const Access &access) {
+            return access.storage == entry_.buffers[i].storage;
+          }))
+        visit(i);
+    for (unsigned k = 0; k < entry_.scalars.size(); ++k)
+      if (llvm::any_of(step.operands, [&](const Place &place) {
+            return place.scalar == int32_t(entry_.scalars[k].number);
+          }))
+        visit(entry_.buffers.size() + k);
+  }
+
+  GraphEntry &entry_;
+  const GraphRequest &request_;
+  StorageRef room_;
+  std::mt19937_64 random_;
+};
+
+llvm::Error GraphEntry::explain(const GraphRequest &request) {
+  if (patches_)
+    return llvm::Error::success();
+  return Explainer(*this, request).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Launching
+//===----------------------------------------------------------------------===//
+
+/// True if one of its sides is elsewhere than the nodes have it.
+bool GraphEntry::move(Copy &copy, const Bases &bases) {
+  std::byte *address = bases.address(copy.storage), *staging = bases.address(copy.staging);
+  if (address == copy.address && staging == copy.stagingAddress)
+    return false;
+  copy.address = address;
+  copy.stagingAddress = staging;
+  return true;
+}
+
+llvm::Error GraphEntry::pointCopies(const Bases &bases) {
+  bool hasMoved = false;
+  for (Copy &copy : copies) {
+    if (!move(copy, bases))
+      continue;
+    hasMoved = true;
+    if (copy.in)
+      if (llvm::Error error = exec->setCopy(copy.in, copy.stagingAddress, copy.address, copy.bytes))
+        return error;
+    if (copy.out)
+      if (llvm::Error error =
+              exec->setCopy(copy.out, copy.address, copy.stagingAddress, copy.bytes))
+        return error;
+  }
+  if (!hasMoved || !gather)
+    return llvm::Error::success();
+  llvm::SmallVector<CopyPiece, DeviceAPI::maxCopyPieces> pieces;
+  for (unsigned i : gather->copies)
+    pieces.push_back({copies[i].stagingAddress, copies[i].address, copies[i].bytes});
+  return exec->setGather(gather->node, pieces);
+}
+
+llvm::Error GraphEntry::launch(Stream &stream, const Bases &bases) {
+  // The calls of one lane are the only ones that count here.
+  uses.store(uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (!copies.empty())
+    if (llvm::Error error = pointCopies(bases))
+      return error;
+  return exec->launchUncaptured(stream);
 }

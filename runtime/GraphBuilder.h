@@ -2,7 +2,10 @@
 
 #pragma once
 
+#include "PatchTable.h"
 #include "Schedule.h"
+
+#include "llvm/ADT/DenseMap.h"
 
 namespace rondo {
 
@@ -12,22 +15,27 @@ struct BoundArgument {
   LayoutRef layout;             ///< that fits; of a scalar, one that no tensor has
 };
 
+/// Storages that are elsewhere than their space says.
+using Relocations = llvm::SmallDenseMap<uint32_t, std::byte *, 8>;
+
 /// Where the bytes of a call are. Borrowed.
 struct Bases {
+  const Schedule *schedule = nullptr;
   llvm::ArrayRef<BoundArgument> arguments;
   llvm::ArrayRef<std::byte *> saved;
   // Per device.
   llvm::SmallVector<std::byte *, 1> arena, slab, results, forwardResults;
   llvm::ArrayRef<RNGState *> generators;
+  Relocations relocations;
 
-  std::byte *address(const PlannedStorage &storage) const;
+  std::byte *address(uint32_t storage) const;
 };
 
 /// The slots of one run of a step. Addresses in it are good for as long as the bases.
 class StepArgs {
 public:
   /// `staged` maps storages to those that take their place; `scalars` are those of the call.
-  StepArgs(const Schedule &schedule, const Step &step, const Bases &bases, Slot *scalars,
+  StepArgs(const Step &step, const Bases &bases, Slot *scalars,
            const llvm::DenseMap<uint32_t, uint32_t> *staged = nullptr);
   KernelArgs args() const { return {operands_, results_, workspace_, generators_}; }
 
@@ -38,36 +46,14 @@ private:
   llvm::SmallVector<RNGState *, 1> generators_;
 };
 
-/// A captured region. Holds all that its graph needs to run, and nothing else. Used by one call at
-/// a time.
-class GraphEntry {
-public:
-  struct Static {
-    uint32_t storage;
-    std::byte *address;
-  };
-  struct Copy {
-    uint32_t storage;
-    std::byte *staging;
-    size_t bytes;
-    GraphNodeId in, out; ///< invalid if it is not copied in, or not out
-    std::byte *address;  ///< what the nodes name now
-  };
-
-  std::vector<KernelRef> kernels;
-  std::vector<Static> statics;
-  std::vector<Copy> copies;
-  uint64_t copiedBytes = 0;
-  std::vector<std::pair<GraphNodeId, std::string>> nodes; ///< first node of each step, and its op
-  /// Launches that its cache has not counted yet.
-  std::atomic<uint64_t> uses = 0;
-  std::unique_ptr<Graph> graph; ///< outlives the exec
-  std::unique_ptr<GraphExec> exec;
-
-  /// The static input that is elsewhere than at capture, or null.
-  const Static *findMoved(const Schedule &schedule, const Bases &bases) const;
-  /// Points the copies at the call's buffers and launches; `stream` is not being captured.
-  llvm::Error launch(Stream &stream, const Schedule &schedule, const Bases &bases);
+/// What a graph is built for. Borrowed.
+struct GraphRequest {
+  const DeviceRef &device;
+  const Schedule &schedule;
+  const ScheduledRegion &region;
+  const Bases &bases;
+  llvm::ArrayRef<Slot> scalars;
+  bool check = false; ///< prove the order of nodes (OrderChecker.h)
 };
 
 /// Why a graph could not be built: which step it was, if it was one.
@@ -76,12 +62,92 @@ struct BuildFailure {
   std::string message;
 };
 
-/// Builds the graph of `region` for a call with `bases` and `scalars`. Executes nothing. After an
-/// error nothing is left behind; `failure` says which op was to blame. `check` proves the order of
-/// nodes (OrderChecker.h).
-llvm::Expected<GraphEntryRef> buildGraph(const DeviceRef &device, const Schedule &schedule,
-                                         const ScheduledRegion &region, const Bases &bases,
-                                         llvm::ArrayRef<Slot> scalars, bool check,
-                                         BuildFailure &failure);
+/// A captured region. Holds all that its graph needs to run, and nothing else. Used by one call at
+/// a time.
+class GraphEntry {
+public:
+  /// One whose address nodes name.
+  struct Buffer {
+    uint32_t storage;
+    std::byte *address; ///< that they name now
+  };
+  /// A host scalar that nodes hold.
+  struct Scalar {
+    unsigned number;
+    uint64_t bits; ///< that they hold now
+  };
+  /// A buffer that nodes copy to and from planned memory.
+  struct Copy {
+    uint32_t storage, staging; ///< `staging` is a planned storage
+    size_t bytes;
+    GraphNodeId in, out; ///< invalid if it is not copied in by a node of its own, or not out
+    std::byte *address, *stagingAddress; ///< what the nodes name now
+  };
+  /// The node that copies several small buffers in.
+  struct Gather {
+    GraphNodeId node;
+    llvm::SmallVector<unsigned, 8> copies; ///< in the order of the pieces
+  };
+  /// The nodes of a step begin with `node`.
+  struct StepNodes {
+    GraphNodeId node;
+    uint32_t step;
+    std::string text; ///< the op
+  };
+
+  std::vector<KernelRef> kernels;
+  std::vector<Buffer> buffers;
+  std::vector<Scalar> scalars;
+  std::vector<Copy> copies;
+  std::optional<Gather> gather;
+  uint64_t copiedBytes = 0; ///< per replay
+  std::vector<StepNodes> nodes;
+  bool isVerified = false; ///< PatchVerifier.h
+  /// Launches that its cache has not counted yet.
+  std::atomic<uint64_t> uses = 0;
+  std::unique_ptr<Graph> graph; ///< outlives the exec
+  std::unique_ptr<GraphExec> exec;
+
+  // What the graph holds of a call: its buffers, and behind them its scalars, by number.
+
+  size_t numSources() const { return buffers.size() + scalars.size(); }
+  /// Of a source, as the call has it.
+  uint64_t valueOf(unsigned source, const Bases &bases, llvm::ArrayRef<Slot> slots) const;
+  /// As the nodes have it.
+  uint64_t heldValue(unsigned source) const;
+  /// Adds to `changed` the sources that the graph holds as they were in another call.
+  void findChanged(const Bases &bases, llvm::ArrayRef<Slot> slots,
+                   llvm::SmallVectorImpl<unsigned> &changed) const;
+
+  /// Finds out which of its words are which sources, unless that is known: building it does, unless
+  /// there is no memory. Executes nothing. Of the request, the region and the scalars are those
+  /// that the graph was built for. Errors: the device's; the entry is as before.
+  llvm::Error explain(const GraphRequest &request);
+  bool isExplained() const { return bool(patches_); }
+  /// After `explain`: why a source cannot be changed in the graph; empty if it can.
+  llvm::StringRef problem(unsigned source) const { return patches_->problem(source); }
+  /// After `explain`: lets nodes hold sources, none of which has a problem, as the call has them.
+  /// Returns how many nodes were changed.
+  llvm::Expected<size_t> patch(const Bases &bases, llvm::ArrayRef<Slot> slots,
+                               llvm::ArrayRef<unsigned> sources);
+  /// Captures the region anew where everything is now, into the same exec if the device can.
+  llvm::Error rebuild(const GraphRequest &request, BuildFailure &failure);
+
+  /// Points the copies at the call's buffers and launches; `stream` is not being captured.
+  llvm::Error launch(Stream &stream, const Bases &bases);
+
+private:
+  class Explainer;
+
+  llvm::Error pointCopies(const Bases &bases);
+  bool move(Copy &copy, const Bases &bases);
+
+  std::optional<PatchTable> patches_;
+  llvm::SmallVector<PatchTable::Change, 4> changes_; ///< room to work in
+};
+
+/// Builds the graph of `region` for a call. Executes nothing. After an error nothing is left
+/// behind; `failure` says which op was to blame.
+llvm::Expected<GraphEntryRef> buildGraph(const GraphRequest &request, BuildFailure &failure);
 
 } // namespace rondo

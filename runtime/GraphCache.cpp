@@ -35,6 +35,8 @@ CacheCounters GraphCache::counters() const {
   counters.captures = captures_;
   counters.replays = replays_;
   counters.eagerRuns = eagerRuns_;
+  counters.patches = patches_;
+  counters.patchedNodes = patchedNodes_;
   counters.recaptures = recaptures_;
   counters.failures = failures_;
   counters.evictions = evictions_;
@@ -44,8 +46,8 @@ CacheCounters GraphCache::counters() const {
 
 void GraphCache::reset() {
   eraseIf([](const GraphKey &) { return true; });
-  for (auto *counter :
-       {&captures_, &replays_, &eagerRuns_, &recaptures_, &failures_, &evictions_, &copiedBytes_})
+  for (auto *counter : {&captures_, &replays_, &eagerRuns_, &patches_, &patchedNodes_, &recaptures_,
+                        &failures_, &evictions_, &copiedBytes_})
     counter->store(0);
 }
 

@@ -206,8 +206,9 @@ static uint64_t greatestLiveSum(const Schedule &schedule,
 void rondo::planMemory(Schedule &schedule, unsigned numDevices) {
   std::vector<bool> isStaging(schedule.storages.size(), false);
   for (const ScheduledRegion &region : schedule.regions)
-    for (const ScheduledRegion::Copied &copied : region.copied)
-      isStaging[copied.staging] = true;
+    for (const RegionBuffer &buffer : region.buffers)
+      if (buffer.policy == BufferPolicy::Copied)
+        isStaging[buffer.staging] = true;
   schedule.memory.lowerBound = greatestLiveSum(schedule, [&](uint32_t i) { return !isStaging[i]; });
   schedule.memory.temporaries = greatestLiveSum(schedule, [&](uint32_t i) {
     return !isStaging[i] && schedule.storages[i].space == Space::Arena;

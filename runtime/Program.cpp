@@ -4,6 +4,8 @@
 
 #include "ProgramImpl.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace rondo;
 
 //===----------------------------------------------------------------------===//
@@ -23,6 +25,10 @@ SavedState &SavedState::operator=(SavedState &&other) noexcept {
 SavedState::~SavedState() {
   if (block_)
     block_->clearSaved();
+}
+
+unsigned RegionInfo::count(BufferPolicy policy) const {
+  return llvm::count_if(buffers, [&](const BufferInfo &b) { return b.policy == policy; });
 }
 
 //===----------------------------------------------------------------------===//
@@ -46,12 +52,24 @@ llvm::ArrayRef<ParameterInfo> Program::results(Side side) const {
 
 llvm::Error Program::forward(Stream &stream, llvm::ArrayRef<Value> inputs,
                              llvm::SmallVectorImpl<Value> &results, SavedState *saved) {
-  return impl_->forward(stream, inputs, results, saved);
+  return impl_->forward(stream, inputs, {}, results, saved);
+}
+
+llvm::Error Program::forwardInto(Stream &stream, llvm::ArrayRef<Value> inputs,
+                                 llvm::ArrayRef<Tensor> outputs,
+                                 llvm::SmallVectorImpl<Value> &results, SavedState *saved) {
+  return impl_->forward(stream, inputs, outputs, results, saved);
 }
 
 llvm::Error Program::backward(Stream &stream, SavedState &&saved, llvm::ArrayRef<Value> inputs,
                               llvm::SmallVectorImpl<Value> &results) {
-  if (llvm::Error error = impl_->backward(stream, saved, inputs, results))
+  return backwardInto(stream, std::move(saved), inputs, {}, results);
+}
+
+llvm::Error Program::backwardInto(Stream &stream, SavedState &&saved, llvm::ArrayRef<Value> inputs,
+                                  llvm::ArrayRef<Tensor> outputs,
+                                  llvm::SmallVectorImpl<Value> &results) {
+  if (llvm::Error error = impl_->backward(stream, saved, inputs, outputs, results))
     return error;
   saved = SavedState();
   return llvm::Error::success();
@@ -60,7 +78,7 @@ llvm::Error Program::backward(Stream &stream, SavedState &&saved, llvm::ArrayRef
 llvm::Error Program::backwardRetaining(Stream &stream, SavedState &saved,
                                        llvm::ArrayRef<Value> inputs,
                                        llvm::SmallVectorImpl<Value> &results) {
-  return impl_->backward(stream, saved, inputs, results);
+  return impl_->backward(stream, saved, inputs, {}, results);
 }
 
 llvm::Expected<std::vector<SavedValue>> Program::savedValues(const SavedState &saved) const {
@@ -78,6 +96,9 @@ const std::shared_ptr<Generators> &Program::generators() const {
 }
 CacheCounters Program::counters() const {
   return impl_->counters();
+}
+void Program::forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const {
+  impl_->forEachGraph(visit);
 }
 std::vector<RegionInfo> Program::regions() const {
   return impl_->regions();

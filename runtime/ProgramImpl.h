@@ -28,6 +28,7 @@ struct ValueSource {
   llvm::ArrayRef<DeviceRef> devices;
   llvm::ArrayRef<Value> inputs; ///< unless everything is saved
   const Block *slab = nullptr, *results = nullptr;
+  llvm::ArrayRef<PlacedResult> placed = {}; ///< results that lie elsewhere
 
   Value value(const ResultPlan &plan, llvm::ArrayRef<Slot> scalars) const;
 
@@ -68,7 +69,19 @@ struct Frame {
   struct Recent {
     GraphKey key;
     std::weak_ptr<GraphEntry> entry;
-    uint64_t staticsVersion = 0; ///< of `bound` when the entry's static inputs were last compared
+    // Where the buffers were when the entry's addresses were last compared.
+    uint64_t version = 0; ///< of `bound`; 0: never
+    std::byte *results = nullptr, *forwardResults = nullptr;
+
+    bool isUpToDate(const BoundArguments &bound, const Bases &bases) const {
+      return version == bound.version && results == bases.results.front() &&
+             forwardResults == bases.forwardResults.front() && bases.relocations.empty();
+    }
+    void note(const BoundArguments &bound, const Bases &bases) {
+      version = bases.relocations.empty() ? bound.version : 0;
+      results = bases.results.front();
+      forwardResults = bases.forwardResults.front();
+    }
   };
   llvm::DenseMap<uint32_t, Recent> recent; ///< by the region's uid
 };
@@ -96,16 +109,17 @@ public:
   llvm::ArrayRef<ParameterInfo> inputs(Side side) const { return inputs_[unsigned(side)]; }
   llvm::ArrayRef<ParameterInfo> results(Side side) const { return results_[unsigned(side)]; }
 
-  llvm::Error forward(Stream &stream, llvm::ArrayRef<Value> inputs,
+  llvm::Error forward(Stream &stream, llvm::ArrayRef<Value> inputs, llvm::ArrayRef<Tensor> outputs,
                       llvm::SmallVectorImpl<Value> &results, SavedState *saved);
   llvm::Error backward(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
-                       llvm::SmallVectorImpl<Value> &results);
+                       llvm::ArrayRef<Tensor> outputs, llvm::SmallVectorImpl<Value> &results);
   llvm::Expected<std::vector<SavedValue>> savedValues(const SavedState &saved) const;
   void setEager(bool eager) { isEager_ = eager; }
   void trim();
 
   const std::shared_ptr<Generators> &generators() const { return options_.generators; }
   CacheCounters counters() const;
+  void forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const;
   std::vector<RegionInfo> regions() const;
   MemoryInfo memory(Side side) const;
   std::vector<std::string> takeRemarks();
@@ -117,6 +131,8 @@ private:
   llvm::Expected<Variant *> variantFor(llvm::ArrayRef<Value> inputs);
   llvm::Expected<std::unique_ptr<Variant>> makeVariant(const SymbolBindings &bindings);
   llvm::Error finishSide(SidePlan &plan, Variant &variant);
+  /// Measured once; under compileMutex_ or before the first call.
+  llvm::Expected<BufferCosts> costs();
   llvm::Error checkSignature(const Schedule &schedule, const SymbolBindings &bindings) const;
 
   //===--- Lease.cpp: all under the lock ----------------------------------===//
@@ -136,10 +152,13 @@ private:
   //===--- Call.cpp -------------------------------------------------------===//
   llvm::Expected<Variant *> variantOf(const SavedState &saved) const;
   llvm::Error call(Variant &variant, Side side, Stream &stream, llvm::ArrayRef<Value> inputs,
-                   llvm::SmallVectorImpl<Value> &results, BlockRef &slab);
+                   llvm::ArrayRef<Tensor> outputs, llvm::SmallVectorImpl<Value> &results,
+                   BlockRef &slab);
   /// A capture of `region` was invalidated, and the one tried next, too. False when that has
   /// happened to so many calls that the region itself must be to blame.
   bool isStillPassing(const Variant &variant, uint32_t region);
+  void remarkUnpatchable(const Variant &variant, const ScheduledRegion &region,
+                         llvm::StringRef buffer, llvm::StringRef problem);
   void replaceRegion(Variant &variant, Side side, uint32_t uid, std::optional<uint32_t> step,
                      const std::string &reason);
 
@@ -165,8 +184,8 @@ private:
   std::vector<std::shared_ptr<GraphCache>> caches_; ///< of all regions, without duplicates
   std::vector<BlockRef> captured_;                  ///< what graphs of the caller use
   std::vector<std::string> remarks_;
-  llvm::DenseSet<std::pair<uint64_t, uint32_t>> remarked_;                  ///< (variant, region)
-  llvm::DenseMap<std::pair<uint64_t, uint32_t>, unsigned> passingFailures_; ///< likewise: calls
+  llvm::DenseSet<std::pair<uint64_t, uint32_t>> remarked_, remarkedBuffers_; ///< (variant, region)
+  llvm::DenseMap<std::pair<uint64_t, uint32_t>, unsigned> passingFailures_;  ///< likewise: calls
 };
 
 } // namespace rondo

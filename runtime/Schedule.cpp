@@ -16,12 +16,15 @@
 
 #include "Schedule.h"
 
+#include "BufferChoice.h"
+
 #include "rondo/ir/CoreOps.h"
 #include "rondo/ir/Liveness.h"
 #include "rondo/ir/StorageRoots.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace rondo;
@@ -44,7 +47,8 @@ public:
       addResults(*end);
     finishLifetimes();
     for (ScheduledRegion &region : schedule_.regions)
-      planInputs(region);
+      if (llvm::Error error = planBuffers(region))
+        return error;
     collectWrittenInputs();
     if (diagnostics_.hasErrors())
       return diagnostics_.takeError();
@@ -70,8 +74,8 @@ private:
     ParameterInfo info{trace_.name(value).str(), trace_.valuePath(value).str(), type,
                        trace_.tags(value)};
     Place &place = places_[value.index()];
-    if (type.asScalar()) {
-      place.scalar = schedule_.numScalars++;
+    if (const ScalarType *scalar = type.asScalar()) {
+      place.scalar = addScalar(scalar->kind);
     } else if (std::optional<uint32_t> storage = addStorage(value, Space::Argument)) {
       PlannedStorage &planned = schedule_.storages[*storage];
       planned.index = schedule_.inputs.size();
@@ -93,7 +97,7 @@ private:
     Place &place = places_[value.index()];
     const Place &source = saved->value.place;
     if (source.isScalar()) {
-      place.scalar = schedule_.numScalars++;
+      place.scalar = addScalar(forward.scalarKinds[source.scalar]);
       unsigned position =
           llvm::find(forward.savedScalars, unsigned(source.scalar)) - forward.savedScalars.begin();
       schedule_.scalarsFromSaved.push_back({unsigned(place.scalar), position});
@@ -109,6 +113,7 @@ private:
                         forward.savedArguments.begin();
       } else if (storage.space == Space::Results) {
         storage.space = Space::ForwardResults;
+        storage.index = source.storage;
       }
       storage.begin = 0;
       storage.end = ~0u;
@@ -118,6 +123,11 @@ private:
     place.byteOffset = source.byteOffset;
     if (roots_.isStatic(value))
       schedule_.storages[place.storage].isStatic = true;
+  }
+
+  int32_t addScalar(ScalarKind kind) {
+    schedule_.scalarKinds.push_back(kind);
+    return int32_t(schedule_.scalarKinds.size() - 1);
   }
 
   //===--- Storages -------------------------------------------------------===//
@@ -236,7 +246,7 @@ private:
     schedule_.regions.push_back(std::move(region));
   }
 
-  /// Remembers what the attribute `inputs` says of the caller's storages.
+  /// Remembers what the attribute `inputs` says of the caller's storages; of `auto`, nothing.
   void addPolicies(const Op &op, const ScheduledRegion &region) {
     const Attribute *attribute = op.attribute("inputs");
     const Attribute::List *list = attribute ? attribute->asList() : nullptr;
@@ -245,9 +255,9 @@ private:
       const std::string *policy = (*list)[i].asString();
       if (!operand || !policy || !places_[operand.index()].isTensor())
         continue;
-      bool isStatic = *policy == "static", isCopied = *policy == "copied" || *policy == "patched";
-      if (isStatic || isCopied)
-        policies_[{region.uid, uint32_t(places_[operand.index()].storage)}] = isStatic;
+      for (BufferPolicy known : {BufferPolicy::Static, BufferPolicy::Patched, BufferPolicy::Copied})
+        if (*policy == bufferPolicyName(known))
+          policies_[{region.uid, uint32_t(places_[operand.index()].storage)}] = known;
     }
   }
 
@@ -261,7 +271,7 @@ private:
       if (!viewed.empty()) {
         place = viewPlace(op, i, op.operand(viewed.front()));
       } else if (const ScalarType *scalar = trace_.type(result).asScalar()) {
-        place.scalar = schedule_.numScalars++;
+        place.scalar = addScalar(scalar->kind);
         schedule_.constants.push_back({unsigned(place.scalar), constantSlot(op, scalar->kind)});
       } else if (std::optional<uint32_t> storage = addStorage(result, Space::Arena)) {
         place.storage = *storage;
@@ -340,8 +350,8 @@ private:
     llvm::SmallVector<unsigned, 1> viewed = effects.viewedBy(i);
     if (!viewed.empty())
       place = viewPlace(op, i, op.operand(viewed.front()));
-    else if (trace_.type(result).asScalar())
-      place.scalar = schedule_.numScalars++;
+    else if (const ScalarType *scalar = trace_.type(result).asScalar())
+      place.scalar = addScalar(scalar->kind);
     else if (std::optional<uint32_t> storage = addStorage(result, Space::Arena))
       place.storage = *storage;
     return place;
@@ -518,59 +528,88 @@ private:
         storage.begin = storage.end == ~0u ? 0 : storage.end;
   }
 
-  /// Divides the caller's storages that the region touches, and adds the staging of those copied.
-  void planInputs(ScheduledRegion &region) {
-    llvm::DenseMap<uint32_t, size_t> copied;
-    llvm::SmallSetVector<uint32_t, 8> fixed;
-    for (uint32_t i = region.begin; i < region.end; ++i)
-      for (const Access &access : schedule_.steps[i].accesses)
-        planInput(region, access, schedule_.steps[i], copied, fixed);
-    region.staticInputs.assign(fixed.begin(), fixed.end());
+  /// Finds the caller's storages that the region touches, and how they reach its graph.
+  llvm::Error planBuffers(ScheduledRegion &region) {
+    llvm::DenseMap<uint32_t, size_t> known;
+    for (uint32_t i = region.begin; i < region.end; ++i) {
+      llvm::SmallSet<uint32_t, 4> counted;
+      for (const Access &access : schedule_.steps[i].accesses) {
+        if (!schedule_.storages[access.storage].isCallers())
+          continue;
+        auto [found, isNew] = known.try_emplace(access.storage, region.buffers.size());
+        if (isNew)
+          addBuffer(region, access, schedule_.steps[i]);
+        RegionBuffer &buffer = region.buffers[found->second];
+        buffer.isWritten |= access.isWrite;
+        buffer.consumers += counted.insert(access.storage).second;
+      }
+    }
     region.scalars = scalarsTaken(schedule_, region.begin, region.end);
-    for (ScheduledRegion::Copied &input : region.copied)
-      addStaging(region, input);
+    if (llvm::Error error = setPolicies(region))
+      return error;
+    for (RegionBuffer &buffer : region.buffers)
+      if (buffer.policy == BufferPolicy::Copied)
+        addStaging(region, buffer);
+    return llvm::Error::success();
   }
 
-  void planInput(ScheduledRegion &region, const Access &access, const Step &step,
-                 llvm::DenseMap<uint32_t, size_t> &copied,
-                 llvm::SmallSetVector<uint32_t, 8> &fixed) {
-    const PlannedStorage &storage = schedule_.storages[access.storage];
-    if (!storage.isCallers())
-      return;
-    auto policy = policies_.find({region.uid, access.storage});
-    bool isStatic = policy != policies_.end() ? policy->second : storage.isStatic;
-    if (isStatic) {
-      fixed.insert(access.storage);
-      return;
-    }
-    auto [found, isNew] = copied.try_emplace(access.storage, region.copied.size());
-    if (isNew) {
-      bool isOverwritten = access.isWrite && access.isDense && access.begin == 0 &&
-                           access.end == storage.bytes &&
-                           llvm::none_of(step.accesses, [&](const Access &other) {
-                             return other.storage == access.storage && !other.isWrite;
-                           });
-      region.copied.push_back({access.storage, 0, !isOverwritten, false});
-    }
-    region.copied[found->second].isWritten |= access.isWrite;
+  void addBuffer(ScheduledRegion &region, const Access &first, const Step &step) {
+    bool isOverwritten = first.isWrite && first.isDense && first.begin == 0 &&
+                         first.end == schedule_.storages[first.storage].bytes &&
+                         llvm::none_of(step.accesses, [&](const Access &other) {
+                           return other.storage == first.storage && !other.isWrite;
+                         });
+    RegionBuffer buffer;
+    buffer.storage = first.storage;
+    buffer.isRead = !isOverwritten;
+    region.buffers.push_back(std::move(buffer));
   }
 
-  void addStaging(const ScheduledRegion &region, ScheduledRegion::Copied &input) {
+  llvm::Error setPolicies(ScheduledRegion &region) {
+    llvm::SmallVector<RegionBuffer *, 4> undecided;
+    for (RegionBuffer &buffer : region.buffers) {
+      auto policy = policies_.find({region.uid, buffer.storage});
+      if (policy != policies_.end()) {
+        buffer.policy = policy->second;
+        buffer.why = "the transform says so";
+      } else if (schedule_.storages[buffer.storage].isStatic) {
+        buffer.policy = BufferPolicy::Static;
+        buffer.why = "a parameter, a buffer, or saved";
+      } else {
+        undecided.push_back(&buffer);
+      }
+    }
+    if (undecided.empty())
+      return llvm::Error::success();
+    // With one consumer, a copy changes as many nodes as patching does.
+    bool isOpen = llvm::any_of(undecided, [](RegionBuffer *b) { return b->consumers > 1; });
+    BufferCosts costs;
+    if (isOpen && context_.costs) {
+      llvm::Expected<BufferCosts> measured = context_.costs();
+      if (!measured)
+        return measured.takeError();
+      costs = *measured;
+    }
+    choosePolicies(undecided, schedule_, costs);
+    return llvm::Error::success();
+  }
+
+  void addStaging(const ScheduledRegion &region, RegionBuffer &buffer) {
     PlannedStorage staging;
-    const PlannedStorage &storage = schedule_.storages[input.storage];
+    const PlannedStorage &storage = schedule_.storages[buffer.storage];
     staging.device = storage.device;
     staging.bytes = storage.bytes;
     staging.alignment = storage.alignment;
     staging.name = "copy of " + storage.name;
     staging.begin = region.begin;
     staging.end = region.end - 1;
-    for (uint32_t i = region.end; !input.isWritten && i-- > region.begin;) {
+    for (uint32_t i = region.end; !buffer.isWritten && i-- > region.begin;) {
       staging.end = i;
       if (llvm::any_of(schedule_.steps[i].accesses,
-                       [&](const Access &access) { return access.storage == input.storage; }))
+                       [&](const Access &access) { return access.storage == buffer.storage; }))
         break;
     }
-    input.staging = schedule_.storages.size();
+    buffer.staging = schedule_.storages.size();
     schedule_.storages.push_back(std::move(staging));
   }
 
@@ -590,9 +629,9 @@ private:
   const StorageRoots roots_;
   DiagnosticList diagnostics_;
   Schedule schedule_;
-  std::vector<Place> places_;                                    ///< by value
-  llvm::DenseMap<uint32_t, uint32_t> fromForward_;               ///< storages of the forward: ours
-  llvm::DenseMap<std::pair<uint32_t, uint32_t>, bool> policies_; ///< (region, storage): static?
+  std::vector<Place> places_;                      ///< by value
+  llvm::DenseMap<uint32_t, uint32_t> fromForward_; ///< storages of the forward: ours
+  llvm::DenseMap<std::pair<uint32_t, uint32_t>, BufferPolicy> policies_; ///< (region, storage)
   llvm::StringMap<unsigned> generators_, resources_;
 };
 
@@ -620,6 +659,36 @@ void rondo::findDeadStorages(Schedule &schedule) {
     const PlannedStorage &storage = schedule.storages[i];
     if (!storage.isCallers() && storage.bytes != 0 && storage.end < schedule.steps.size())
       schedule.deadAfter[storage.end].push_back(i);
+  }
+}
+
+void rondo::addResultBuffers(Schedule &schedule) {
+  schedule.hasTemporariesInResults =
+      llvm::any_of(schedule.storages, [](const PlannedStorage &storage) {
+        return storage.space == Space::Results && storage.end != ~0u && storage.bytes != 0;
+      });
+  for (ScheduledRegion &region : schedule.regions) {
+    llvm::SmallSetVector<uint32_t, 8> inResults;
+    llvm::DenseMap<uint32_t, unsigned> consumers;
+    auto touch = [&](uint32_t storage) {
+      Space space = schedule.storages[storage].space;
+      region.usesSlab |= space == Space::Slab;
+      region.usesResults |= space == Space::Results;
+      region.usesForwardResults |= space == Space::ForwardResults;
+      if (space == Space::Results || space == Space::ForwardResults) {
+        inResults.insert(storage);
+        ++consumers[storage];
+      }
+    };
+    for (uint32_t i = region.begin; i < region.end; ++i)
+      for (const Access &access : schedule.steps[i].accesses)
+        touch(access.storage);
+    for (const RegionBuffer &buffer : region.buffers)
+      if (buffer.policy == BufferPolicy::Copied)
+        touch(buffer.staging);
+    for (uint32_t storage : inResults)
+      region.buffers.push_back(
+          {storage, BufferPolicy::Patched, "memory of results", consumers[storage], true, true, 0});
   }
 }
 

@@ -13,6 +13,8 @@
 #include "rondo/ir/TracePair.h"
 #include "rondo/runtime/Program.h"
 
+#include <atomic>
+
 namespace rondo {
 
 /// Whose memory a storage lies in.
@@ -28,7 +30,7 @@ enum class Space : uint8_t {
 /// One storage root. Steps are numbered from 0.
 struct PlannedStorage {
   Space space = Space::Arena;
-  unsigned index = 0;  ///< Argument, Saved
+  unsigned index = 0;  ///< Argument, Saved; ForwardResults: the storage in the forward's schedule
   unsigned device = 0; ///< position among the program's devices
   uint64_t bytes = 0;
   uint64_t alignment = 16;
@@ -73,6 +75,31 @@ struct Step {
   std::string text;            ///< `'add' op`, with location and module path, for messages
 };
 
+/// A storage whose address a graph cannot know once and for all: the caller's, or memory of
+/// results.
+struct RegionBuffer {
+  uint32_t storage = 0;
+  BufferPolicy policy = BufferPolicy::Patched;
+  std::string why;        ///< the policy
+  unsigned consumers = 0; ///< steps that touch it
+  bool isRead = false;    ///< what was in it before the region
+  bool isWritten = false;
+  uint32_t staging = 0; ///< of a copied one: a planned storage of the same size
+};
+
+/// What is found out about a region's graphs when they are used. Shared by all that is left of it
+/// after splits.
+struct RegionFacts {
+  /// Where results lie could not be changed in a graph: each set of results needs one of its own.
+  std::atomic<bool> isTiedToResults = false;
+  /// Scalars, as positions in `scalars` (all above 63 as one), that could not be changed in a
+  /// graph: each value needs one of its own.
+  std::atomic<uint64_t> keyedScalars = 0;
+
+  bool isKeyed(unsigned position) const { return keyedScalars >> std::min(position, 63u) & 1; }
+  void setKeyed(unsigned position) { keyedScalars |= uint64_t(1) << std::min(position, 63u); }
+};
+
 /// One region.
 struct ScheduledRegion {
   uint32_t begin = 0, end = 0; ///< steps, half open
@@ -80,16 +107,11 @@ struct ScheduledRegion {
   unsigned id = 0, numOps = 0;
   CaptureDomainRef domain;
   std::shared_ptr<GraphCache> cache;
-  bool isEager = false; ///< could not be captured
-  /// The caller's storages that it touches, by how their address reaches a graph.
-  llvm::SmallVector<uint32_t, 4> staticInputs;
-  struct Copied {
-    uint32_t storage, staging; ///< `staging` is a planned storage of the same size
-    bool isRead, isWritten;
-  };
-  llvm::SmallVector<Copied, 4> copied;
+  bool isEager = false;                   ///< could not be captured
+  std::vector<RegionBuffer> buffers;      ///< the caller's first, in the order of their first use
   llvm::SmallVector<unsigned, 2> scalars; ///< that steps take and no step of it makes
   bool usesSlab = false, usesResults = false, usesForwardResults = false;
+  std::shared_ptr<RegionFacts> facts = std::make_shared<RegionFacts>();
 };
 
 /// A value that the caller can look at. The state of a generator counts as i64[2].
@@ -119,12 +141,14 @@ struct Schedule {
   /// Storages of the forward's arguments that are saved, in the order of Space::Saved's index.
   std::vector<uint32_t> savedArguments;
   bool savesResults = false; ///< forward: something that is saved lies in Space::Results
+  /// Temporaries lie in Space::Results, too.
+  bool hasTemporariesInResults = false;
   /// Scalars that are saved: scalar of the forward, in the order of the saved scalars.
   std::vector<unsigned> savedScalars;
   /// Backward: scalars that come from the saved state: (scalar here, position there).
   std::vector<std::pair<unsigned, unsigned>> scalarsFromSaved;
 
-  unsigned numScalars = 0;
+  std::vector<ScalarKind> scalarKinds;              ///< of host scalars, by number
   std::vector<std::pair<unsigned, Slot>> constants; ///< scalars with a fixed value
   std::vector<std::string> generators;              ///< named by steps
   std::vector<uint32_t> writtenInputs;              ///< storages of arguments that steps write
@@ -141,6 +165,8 @@ struct LoweringContext {
   llvm::ArrayRef<const Executor *> executors;
   /// The forward's, when a backward is lowered.
   const Schedule *forward = nullptr;
+  /// What handing over buffers costs on the first device; asked only where a policy depends on it.
+  std::function<llvm::Expected<BufferCosts>()> costs = nullptr;
 };
 
 /// Lowers one trace of `pair`, without offsets. Errors: DiagnosticError, several.
@@ -153,5 +179,8 @@ std::optional<TensorType> tensorTypeOf(const Type &type);
 llvm::SmallVector<unsigned, 2> scalarsTaken(const Schedule &schedule, uint32_t begin, uint32_t end);
 /// Fills in `deadAfter`.
 void findDeadStorages(Schedule &schedule);
+/// After memory was planned: adds to the regions the buffers that are memory of results, and says
+/// which blocks they use.
+void addResultBuffers(Schedule &schedule);
 
 } // namespace rondo

@@ -32,11 +32,11 @@ Tensor ValueSource::tensor(const ResultPlan &plan) const {
     storage = block.storage(planned.device);
     offset += planned.offset;
   };
-  auto inSaved = [&](unsigned index) {
-    const SavedTensor &tensor = slab->savedTensors[index];
+  auto inTensor = [&](const SavedTensor &tensor) {
     storage = tensor.storage;
     offset += tensor.data - storage->data();
   };
+  auto inSaved = [&](unsigned index) { inTensor(slab->savedTensors[index]); };
   switch (planned.space) {
   case Space::Argument:
     if (inputs.empty()) { // of a saved state: the argument is among what it saved
@@ -55,11 +55,17 @@ Tensor ValueSource::tensor(const ResultPlan &plan) const {
     inBlock(*slab);
     break;
   case Space::ForwardResults:
-    inBlock(*slab->forwardResults);
+    if (const PlacedResult *elsewhere = findPlaced(slab->savedPlaced, planned.index))
+      inTensor(elsewhere->tensor);
+    else
+      inBlock(*slab->forwardResults);
     break;
   case Space::Arena: // nothing that outlives a call is there
   case Space::Results:
-    inBlock(*results);
+    if (const PlacedResult *elsewhere = findPlaced(placed, plan.place.storage))
+      inTensor(elsewhere->tensor);
+    else
+      inBlock(*results);
     break;
   }
   if (!storage) // no elements, so no bytes
@@ -73,10 +79,10 @@ llvm::Expected<std::vector<SavedValue>> ProgramImpl::savedValues(const SavedStat
     return variant.takeError();
   const Schedule &schedule = (*variant)->forward.schedule;
   const Block &slab = *saved.block_;
-  llvm::SmallVector<Slot, 16> scalars(schedule.numScalars);
+  llvm::SmallVector<Slot, 16> scalars(schedule.scalarKinds.size());
   for (unsigned i = 0; i < schedule.savedScalars.size(); ++i)
     scalars[schedule.savedScalars[i]] = slab.savedScalars[i];
-  ValueSource source{schedule, devices_, {}, &slab, slab.forwardResults.get()};
+  ValueSource source{schedule, devices_, {}, &slab, slab.forwardResults.get(), slab.savedPlaced};
   std::vector<SavedValue> values;
   for (const SavedPlan &plan : schedule.saved)
     values.push_back({plan.name, source.value(plan.value, scalars)});

@@ -22,29 +22,51 @@ cuda::CUDAKernelCommand::CUDAKernelCommand(const KernelLaunch &launch)
   node_.extra = bytes_ ? extra_ : nullptr;
 }
 
+cuda::CUDAKernelCommand::CUDAKernelCommand(const KernelLaunch &launch, const CUDAKernelForm &form)
+    : CUDAKernelCommand(launch) {
+  node_.func = form.function;
+  node_.kern = form.kernel;
+  node_.ctx = form.context;
+  if (form.offsets.empty())
+    return;
+  for (uint32_t offset : form.offsets)
+    parameters_.push_back(const_cast<std::byte *>(launch.parameters.data() + offset));
+  node_.kernelParams = parameters_.data();
+  node_.extra = nullptr;
+}
+
 CUresult cuda::CUDAKernelCommand::launch(const CUDADriver &driver, CUstream stream) const {
   return driver.cuLaunchKernel(node_.func, node_.gridDimX, node_.gridDimY, node_.gridDimZ,
                                node_.blockDimX, node_.blockDimY, node_.blockDimZ,
                                node_.sharedMemBytes, stream, nullptr, node_.extra);
 }
 
-cudaMemsetParams cuda::fillParameters(void *destination, uint8_t value, size_t bytes) {
+cudaMemsetParams cuda::fillParameters(void *destination, FillValue value, size_t bytes,
+                                      unsigned elementBytes) {
   cudaMemsetParams parameters = {};
   parameters.dst = destination;
-  parameters.value = value;
-  parameters.elementSize = 1;
-  parameters.width = bytes;
+  parameters.value =
+      elementBytes == 4 ? value.repeated() : value.repeated() & ((1u << (8 * elementBytes)) - 1);
+  parameters.elementSize = elementBytes;
+  parameters.width = bytes / elementBytes;
   parameters.height = 1;
   return parameters;
 }
 
-size_t cuda::parameterBytesOf(const CUDADevice &device, const void *function) {
+void cuda::forEachParameter(const CUDADevice &device, const void *function,
+                            llvm::function_ref<void(size_t offset, size_t bytes)> parameter) {
   CUDAContextScope current(device.driver(), device.context());
   auto get = device.driver().cuFuncGetParamInfo;
-  size_t bytes = 0, offset = 0, size = 0;
-  for (size_t i = 0; get(asFunction(function), i, &offset, &size) == CUDA_SUCCESS; ++i)
-    bytes = std::max(bytes, offset + size);
-  return bytes;
+  size_t offset = 0, bytes = 0;
+  for (size_t i = 0; get(asFunction(function), i, &offset, &bytes) == CUDA_SUCCESS; ++i)
+    parameter(offset, bytes);
+}
+
+size_t cuda::parameterBytesOf(const CUDADevice &device, const void *function) {
+  size_t end = 0;
+  forEachParameter(device, function,
+                   [&](size_t offset, size_t bytes) { end = std::max(end, offset + bytes); });
+  return end;
 }
 
 llvm::StringRef cuda::problemOfKernel(const KernelLaunch &launch) {
@@ -53,10 +75,6 @@ llvm::StringRef cuda::problemOfKernel(const KernelLaunch &launch) {
   if (llvm::is_contained(launch.grid, 0u) || llvm::is_contained(launch.block, 0u))
     return "expected sizes of grid and block above 0, given 0";
   return "";
-}
-
-llvm::StringRef cuda::problemOfFill(const void *destination, size_t bytes) {
-  return destination || !bytes ? "" : "expected memory to fill, given null";
 }
 
 llvm::StringRef cuda::problemOfCopy(const void *destination, const void *source, size_t bytes) {

@@ -27,6 +27,7 @@
   X(cuFuncGetParamInfo, 12040)                                                                     \
   X(cuFuncLoad, 12040)                                                                             \
   X(cuFuncSetAttribute, 9000)                                                                      \
+  X(cuKernelGetFunction, 12000)                                                                    \
   X(cuLaunchKernel, 4000)                                                                          \
   X(cuGraphAddNode, 12030)                                                                         \
   X(cuGraphAddKernelNode, 12000)                                                                   \

@@ -2,8 +2,12 @@
 
 #include "CUDAGraph.h"
 
-#include "CUDACommands.h"
+#include "CUDAFunctions.h"
+#include "CUDAGather.h"
 #include "CUDAGraphExec.h"
+#include "CUDANodeParameters.h"
+
+#include <algorithm>
 
 using namespace rondo;
 using namespace rondo::cuda;
@@ -68,17 +72,9 @@ llvm::Expected<CUDAGraphNodes::Node> CUDAGraphNodes::describe(cudaGraphNode_t ha
   if (llvm::Error error =
           device->run("cudaGraphNodeGetType", [&] { return cudaGraphNodeGetType(handle, &type); }))
     return error;
-  Node node{handle, kindOf(type)};
-  if (node.kind != GraphNodeKind::Kernel)
-    return node;
-  CUDA_KERNEL_NODE_PARAMS_v2 parameters = {};
-  if (llvm::Error error = device->run("cuGraphKernelNodeGetParams", [&] {
-        return device->driver().cuGraphKernelNodeGetParams(handle, &parameters);
-      }))
+  Node node{.handle = handle, .kind = kindOf(type)};
+  if (llvm::Error error = describeNode(*device, node))
     return error;
-  node.function = parameters.func;
-  if (node.function)
-    node.parameterBytes = parameterBytesOf(*device, node.function);
   return node;
 }
 
@@ -101,14 +97,16 @@ llvm::Expected<std::unique_ptr<CUDAGraphNodes>> CUDAGraphNodes::clone() const {
 
 llvm::Expected<CUDAGraphNodes::Handles>
 CUDAGraphNodes::handles(llvm::ArrayRef<GraphNodeId> ids) const {
-  Handles result;
-  for (GraphNodeId id : ids) {
+  for (GraphNodeId id : ids)
     if (!id || id.index() >= nodes.size())
       return device->invalidArgument("expected dependencies below n" + llvm::Twine(nodes.size()) +
                                      ", given " + (id ? "n" + llvm::Twine(id.index()) : "none"));
-    if (cudaGraphNode_t handle = nodes[id.index()].handle; !llvm::is_contained(result, handle))
-      result.push_back(handle);
-  }
+  Ids sorted(ids.begin(), ids.end());
+  llvm::sort(sorted);
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  Handles result;
+  for (GraphNodeId id : sorted)
+    result.push_back(nodes[id.index()].handle);
   return result;
 }
 
@@ -119,6 +117,34 @@ CUDAGraphNodes::Ids CUDAGraphNodes::ids(llvm::ArrayRef<cudaGraphNode_t> handles)
       result.push_back(id->second);
   llvm::sort(result);
   return result;
+}
+
+CUDAGraphNodes::Ids CUDAGraphNodes::dependencies(GraphNodeId node) const {
+  const CUDADriver &driver = device->driver();
+  cudaGraphNode_t handle = nodes[node.index()].handle;
+  Handles found;
+  llvm::SmallVector<CUgraphEdgeData, 4> edges;
+  size_t count = 0;
+  llvm::Error error = device->run("cuGraphNodeGetDependencies", [&] {
+    CUresult result = driver.cuGraphNodeGetDependencies(handle, nullptr, nullptr, &count);
+    if (result != CUDA_SUCCESS || !count)
+      return result;
+    found.resize(count);
+    edges.resize(count);
+    return driver.cuGraphNodeGetDependencies(handle, found.data(), edges.data(), &count);
+  });
+  if (error) {
+    llvm::consumeError(std::move(error)); // the device is lost
+    return {};
+  }
+  return ids(found);
+}
+
+llvm::Error CUDAGraphNodes::checkNode(GraphNodeId node) const {
+  if (node && node.index() < nodes.size())
+    return llvm::Error::success();
+  return device->invalidArgument("expected a node below n" + llvm::Twine(nodes.size()) +
+                                 ", given " + (node ? "n" + llvm::Twine(node.index()) : "none"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -144,6 +170,7 @@ llvm::Expected<GraphNodeId> CUDAGraph::addKernel(const KernelLaunch &launch,
   if (device.isLost())
     return device.lostError();
   CUDAGraphNodes::Node node{.kind = GraphNodeKind::Kernel, .function = launch.function};
+  node.form.function = asFunction(launch.function);
   node.parameterBytes = parameterBytesOf(device, launch.function);
   if (launch.parameters.size() != node.parameterBytes)
     return device.invalidArgument(
@@ -156,15 +183,16 @@ llvm::Expected<GraphNodeId> CUDAGraph::addKernel(const KernelLaunch &launch,
              });
 }
 
-llvm::Expected<GraphNodeId> CUDAGraph::addFill(void *destination, uint8_t value, size_t bytes,
+llvm::Expected<GraphNodeId> CUDAGraph::addFill(void *destination, FillValue value, size_t bytes,
                                                llvm::ArrayRef<GraphNodeId> dependencies) {
-  if (llvm::StringRef problem = problemOfFill(destination, bytes); !problem.empty())
+  if (llvm::StringRef problem = problemOfFill(destination, value, bytes); !problem.empty())
     return nodes_->device->invalidArgument(problem);
   if (!bytes)
     return addNoBytes(GraphNodeKind::Fill, dependencies);
-  cudaMemsetParams parameters = fillParameters(destination, value, bytes);
-  return add({.kind = GraphNodeKind::Fill}, "cudaGraphAddMemsetNode", dependencies,
-             [&](cudaGraphNode_t *added, const cudaGraphNode_t *after, size_t count) {
+  unsigned elementBytes = value.elementBytes();
+  cudaMemsetParams parameters = fillParameters(destination, value, bytes, elementBytes);
+  return add({.kind = GraphNodeKind::Fill, .elementBytes = elementBytes}, "cudaGraphAddMemsetNode",
+             dependencies, [&](cudaGraphNode_t *added, const cudaGraphNode_t *after, size_t count) {
                return cudaGraphAddMemsetNode(added, nodes_->graph, after, count, &parameters);
              });
 }
@@ -194,29 +222,33 @@ llvm::Expected<GraphNodeId> CUDAGraph::addNoBytes(GraphNodeKind kind,
              });
 }
 
+llvm::Expected<GraphNodeId> CUDAGraph::addGather(llvm::ArrayRef<CopyPiece> pieces,
+                                                 llvm::ArrayRef<GraphNodeId> dependencies) {
+  if (std::string problem = problemOfGather(pieces); !problem.empty())
+    return nodes_->device->invalidArgument(problem);
+  llvm::Expected<const void *> function = loadFunction(*nodes_->device, pieceCopyKernel());
+  if (!function)
+    return function.takeError();
+  CUDAGather gather(pieces);
+  llvm::Expected<GraphNodeId> node = addKernel(gather.launch(*function), dependencies);
+  if (node)
+    for (const CopyPiece &piece : pieces)
+      nodes_->nodes[node->index()].pieces.push_back(piece.bytes);
+  return node;
+}
+
 //===----------------------------------------------------------------------===//
 // The whole
 //===----------------------------------------------------------------------===//
 
-llvm::SmallVector<GraphNodeId, 4> CUDAGraph::dependencies(GraphNodeId node) const {
-  const CUDADriver &driver = nodes_->device->driver();
-  cudaGraphNode_t handle = nodes_->nodes[node.index()].handle;
-  CUDAGraphNodes::Handles handles;
-  llvm::SmallVector<CUgraphEdgeData, 4> edges;
-  size_t count = 0;
-  llvm::Error error = nodes_->device->run("cuGraphNodeGetDependencies", [&] {
-    CUresult result = driver.cuGraphNodeGetDependencies(handle, nullptr, nullptr, &count);
-    if (result != CUDA_SUCCESS || !count)
-      return result;
-    handles.resize(count);
-    edges.resize(count);
-    return driver.cuGraphNodeGetDependencies(handle, handles.data(), edges.data(), &count);
-  });
-  if (error) {
-    llvm::consumeError(std::move(error)); // the device is lost
-    return {};
-  }
-  return nodes_->ids(handles);
+llvm::Expected<GraphNodeParameters> CUDAGraph::parameters(GraphNodeId node) {
+  if (llvm::Error error = nodes_->checkNode(node))
+    return error;
+  const CUDAGraphNodes::Node &own = nodes_->nodes[node.index()];
+  if (own.problem)
+    return nodes_->device->invalidArgument("node n" + llvm::Twine(node.index()) + " " +
+                                           own.problem + ", whose parameters cannot be read");
+  return readNode(*nodes_->device, own, parameters_);
 }
 
 llvm::Expected<std::unique_ptr<GraphExec>> CUDAGraph::instantiate() {

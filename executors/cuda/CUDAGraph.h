@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "CUDADeviceImpl.h"
+#include "CUDACommands.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -19,8 +19,13 @@ struct CUDAGraphNodes {
     GraphNodeKind kind = GraphNodeKind::Other;
     /// A fill or copy of no bytes, which is an empty node for CUDA.
     bool isNoBytes = false;
-    const void *function = nullptr; ///< of a kernel; null if it is none that we can set
-    size_t parameterBytes = 0;      ///< of the function
+    const void *function = nullptr;  ///< of a kernel
+    size_t parameterBytes = 0;       ///< of the function
+    CUDAKernelForm form = {};        ///< of a kernel
+    unsigned elementBytes = 1;       ///< of what a fill writes again and again
+    std::vector<size_t> pieces = {}; ///< bytes of each piece of a gather; else empty
+    /// Why its parameters can be neither read nor set, as what it is; or null.
+    const char *problem = nullptr;
   };
 
   /// Takes `graph` over, of whose nodes it knows none yet.
@@ -36,10 +41,15 @@ struct CUDAGraphNodes {
   /// A copy that nobody else changes, with the same numbers.
   llvm::Expected<std::unique_ptr<CUDAGraphNodes>> clone() const;
 
-  /// Each once. Errors: InvalidArgument if one of them is not a node of this graph.
+  /// Each once, in the order of the ids, by which CUDA pairs the nodes of graphs. Errors:
+  /// InvalidArgument if one of them is not a node of this graph.
   llvm::Expected<Handles> handles(llvm::ArrayRef<GraphNodeId> ids) const;
   /// Sorted.
   Ids ids(llvm::ArrayRef<cudaGraphNode_t> handles) const;
+  /// Direct dependencies, sorted.
+  Ids dependencies(GraphNodeId node) const;
+  /// Errors: InvalidArgument if it is not a node of this graph.
+  llvm::Error checkNode(GraphNodeId node) const;
 
   std::shared_ptr<CUDADevice> device;
   cudaGraph_t graph;
@@ -59,15 +69,20 @@ public:
   DeviceAPI &device() override { return *nodes_->device; }
   llvm::Expected<GraphNodeId> addKernel(const KernelLaunch &launch,
                                         llvm::ArrayRef<GraphNodeId> dependencies) override;
-  llvm::Expected<GraphNodeId> addFill(void *destination, uint8_t value, size_t bytes,
+  llvm::Expected<GraphNodeId> addFill(void *destination, FillValue value, size_t bytes,
                                       llvm::ArrayRef<GraphNodeId> dependencies) override;
   llvm::Expected<GraphNodeId> addCopy(void *destination, const void *source, size_t bytes,
                                       llvm::ArrayRef<GraphNodeId> dependencies) override;
   llvm::Expected<GraphNodeId> addEmpty(llvm::ArrayRef<GraphNodeId> dependencies) override;
+  llvm::Expected<GraphNodeId> addGather(llvm::ArrayRef<CopyPiece> pieces,
+                                        llvm::ArrayRef<GraphNodeId> dependencies) override;
 
   size_t numNodes() const override { return nodes_->nodes.size(); }
   GraphNodeKind kind(GraphNodeId node) const override { return nodes_->nodes[node.index()].kind; }
-  llvm::SmallVector<GraphNodeId, 4> dependencies(GraphNodeId node) const override;
+  llvm::SmallVector<GraphNodeId, 4> dependencies(GraphNodeId node) const override {
+    return nodes_->dependencies(node);
+  }
+  llvm::Expected<GraphNodeParameters> parameters(GraphNodeId node) override;
   llvm::Expected<std::unique_ptr<GraphExec>> instantiate() override;
 
   const std::shared_ptr<CUDAGraphNodes> &nodes() const { return nodes_; }
@@ -82,6 +97,7 @@ private:
                                          llvm::ArrayRef<GraphNodeId> dependencies);
 
   std::shared_ptr<CUDAGraphNodes> nodes_;
+  std::vector<std::byte> parameters_; ///< of the kernel that was read last
 };
 
 } // namespace rondo::cuda

@@ -2,7 +2,7 @@
 
 #include "CUDAGraphExec.h"
 
-#include "CUDACommands.h"
+#include "CUDAGather.h"
 #include "CUDAStream.h"
 
 #include <cstring>
@@ -33,7 +33,14 @@ CUDAGraphExec::create(std::unique_ptr<CUDAGraphNodes> graph) {
 }
 
 CUDAGraphExec::CUDAGraphExec(std::unique_ptr<CUDAGraphNodes> graph, cudaGraphExec_t exec)
-    : template_(std::move(graph)), exec_(exec), changes_(template_->nodes.size()) {
+    : origin_(std::move(graph)), exec_(exec) {
+  useTemplate(origin_);
+}
+
+void CUDAGraphExec::useTemplate(std::shared_ptr<CUDAGraphNodes> graph) {
+  template_ = std::move(graph);
+  changes_.assign(template_->nodes.size(), {});
+  firstParameter_.clear();
   size_t numParameters = 0;
   for (const CUDAGraphNodes::Node &node : template_->nodes) {
     firstParameter_.push_back(numParameters);
@@ -90,16 +97,23 @@ llvm::Error CUDAGraphExec::applyChanges() {
   return llvm::Error::success();
 }
 
+/// With the node's elements, unless the memory is not of whole ones.
+static cudaMemsetParams fillOf(const CUDAGraphNodes::Node &node, void *destination, FillValue value,
+                               size_t bytes) {
+  bool fits = FillValue::fits(destination, bytes, node.elementBytes);
+  return fillParameters(destination, value, bytes, fits ? node.elementBytes : value.elementBytes());
+}
+
 llvm::Error CUDAGraphExec::apply(const CUDAGraphNodes::Node &node, const Change &change) {
   CUDADevice &device = *template_->device;
   if (node.kind == GraphNodeKind::Kernel) {
-    CUDAKernelCommand command(change.launch);
+    CUDAKernelCommand command(change.launch, node.form);
     return device.run("cuGraphKernelNodeSetParams", [&] {
       return device.driver().cuGraphKernelNodeSetParams(node.handle, &command.node());
     });
   }
   if (node.kind == GraphNodeKind::Fill) {
-    cudaMemsetParams parameters = fillParameters(change.destination, change.value, change.bytes);
+    cudaMemsetParams parameters = fillOf(node, change.destination, change.value, change.bytes);
     return device.run("cudaGraphMemsetNodeSetParams",
                       [&] { return cudaGraphMemsetNodeSetParams(node.handle, &parameters); });
   }
@@ -123,15 +137,15 @@ llvm::Error CUDAGraphExec::check(GraphNodeId node, llvm::StringRef problem,
                                  GraphNodeKind kind) const {
   if (!problem.empty())
     return template_->device->invalidArgument(problem);
-  size_t numNodes = template_->nodes.size();
-  if (!node || node.index() >= numNodes)
-    return template_->device->invalidArgument("expected a node below n" + llvm::Twine(numNodes) +
-                                              ", given " +
-                                              (node ? "n" + llvm::Twine(node.index()) : "none"));
-  GraphNodeKind ofNode = template_->nodes[node.index()].kind;
-  if (ofNode != kind)
-    return refuse(node, "parameters of a " + graphNodeKindName(ofNode),
+  if (llvm::Error error = template_->checkNode(node))
+    return error;
+  const CUDAGraphNodes::Node &own = template_->nodes[node.index()];
+  if (own.kind != kind)
+    return refuse(node, "parameters of a " + graphNodeKindName(own.kind),
                   "those of a " + graphNodeKindName(kind));
+  if (own.problem)
+    return template_->device->invalidArgument("node n" + llvm::Twine(node.index()) + " " +
+                                              own.problem + ", whose parameters cannot be set");
   return llvm::Error::success();
 }
 
@@ -152,9 +166,10 @@ llvm::Error CUDAGraphExec::setKernel(GraphNodeId node, const KernelLaunch &launc
     return refuse(node, llvm::Twine(own.parameterBytes) + " bytes of parameters",
                   llvm::Twine(launch.parameters.size()));
   CUDADevice &device = *template_->device;
-  CUDAKernelCommand command(launch);
+  CUDAKernelCommand command(launch, own.form);
   if (llvm::Error error = device.run("cuGraphExecKernelNodeSetParams", [&] {
-        return device.driver().cuGraphExecKernelNodeSetParams(exec_, own.handle, &command.node());
+        return device.driver().cuGraphExecKernelNodeSetParams(exec_, originOf(node),
+                                                              &command.node());
       }))
     return error;
   noteKernel(node.index(), launch);
@@ -171,18 +186,23 @@ void CUDAGraphExec::noteKernel(size_t node, const KernelLaunch &launch) {
   change.launch.parameters = {block, launch.parameters.size()};
 }
 
-llvm::Error CUDAGraphExec::setFill(GraphNodeId node, void *destination, uint8_t value,
+llvm::Error CUDAGraphExec::setFill(GraphNodeId node, void *destination, FillValue value,
                                    size_t bytes) {
-  if (llvm::Error error = check(node, problemOfFill(destination, bytes), GraphNodeKind::Fill))
+  if (llvm::Error error =
+          check(node, problemOfFill(destination, value, bytes), GraphNodeKind::Fill))
     return error;
   if (llvm::Error error = checkBytes(node, bytes))
     return error;
   if (!bytes)
     return llvm::Error::success();
-  cudaMemsetParams parameters = fillParameters(destination, value, bytes);
-  cudaGraphNode_t handle = template_->nodes[node.index()].handle;
+  const CUDAGraphNodes::Node &own = template_->nodes[node.index()];
+  if (value.elementBytes() > own.elementBytes)
+    return refuse(node,
+                  "elements of at most " + llvm::Twine(own.elementBytes) + " bytes to fill with",
+                  llvm::Twine(value.elementBytes()));
+  cudaMemsetParams parameters = fillOf(own, destination, value, bytes);
   if (llvm::Error error = template_->device->run("cudaGraphExecMemsetNodeSetParams", [&] {
-        return cudaGraphExecMemsetNodeSetParams(exec_, handle, &parameters);
+        return cudaGraphExecMemsetNodeSetParams(exec_, originOf(node), &parameters);
       }))
     return error;
   changes_[node.index()] = {true, {}, destination, nullptr, bytes, value};
@@ -198,12 +218,103 @@ llvm::Error CUDAGraphExec::setCopy(GraphNodeId node, void *destination, const vo
     return error;
   if (!bytes)
     return llvm::Error::success();
-  cudaGraphNode_t handle = template_->nodes[node.index()].handle;
   if (llvm::Error error = template_->device->run("cudaGraphExecMemcpyNodeSetParams1D", [&] {
-        return cudaGraphExecMemcpyNodeSetParams1D(exec_, handle, destination, source, bytes,
+        return cudaGraphExecMemcpyNodeSetParams1D(exec_, originOf(node), destination, source, bytes,
                                                   cudaMemcpyDefault);
       }))
     return error;
-  changes_[node.index()] = {true, {}, destination, source, bytes, 0};
+  changes_[node.index()] = {true, {}, destination, source, bytes, FillValue()};
+  return llvm::Error::success();
+}
+
+llvm::Error CUDAGraphExec::setGather(GraphNodeId node, llvm::ArrayRef<CopyPiece> pieces) {
+  if (llvm::Error error = template_->checkNode(node))
+    return error;
+  const CUDAGraphNodes::Node &own = template_->nodes[node.index()];
+  if (own.pieces.empty())
+    return refuse(node, "parameters of a " + graphNodeKindName(own.kind), "those of a gather");
+  if (std::string problem = problemOfGather(pieces, own.pieces); !problem.empty())
+    return template_->device->invalidArgument(problem);
+  CUDAGather gather(pieces);
+  return setKernel(node, gather.launch(own.function));
+}
+
+//===----------------------------------------------------------------------===//
+// The parameters of another graph
+//===----------------------------------------------------------------------===//
+
+llvm::Error CUDAGraphExec::checkSameNodes(const CUDAGraphNodes &graph) const {
+  size_t numNodes = template_->nodes.size();
+  if (graph.nodes.size() != numNodes)
+    return template_->device->invalidArgument("expected a graph of " + llvm::Twine(numNodes) +
+                                              " nodes to update an exec to, given one of " +
+                                              llvm::Twine(graph.nodes.size()));
+  for (size_t i = 0; i < numNodes; ++i) {
+    const CUDAGraphNodes::Node &own = template_->nodes[i], &other = graph.nodes[i];
+    GraphNodeId node(i);
+    if (own.kind != other.kind)
+      return refuse(node, "parameters of a " + graphNodeKindName(own.kind),
+                    "those of a " + graphNodeKindName(other.kind));
+    if (own.isNoBytes != other.isNoBytes)
+      return refuse(node, own.isNoBytes ? "no bytes" : "bytes", own.isNoBytes ? "some" : "none");
+    if (own.function != other.function)
+      return refuse(node, "its own kernel", "another");
+    if (template_->dependencies(node) != graph.dependencies(node))
+      return refuse(node, "its own dependencies", "others");
+  }
+  return llvm::Error::success();
+}
+
+/// Why CUDA refused to update a node.
+static llvm::StringRef updateProblem(cudaGraphExecUpdateResult result) {
+  switch (result) {
+  case cudaGraphExecUpdateErrorTopologyChanged:
+    return "its own dependencies, given others";
+  case cudaGraphExecUpdateErrorNodeTypeChanged:
+    return "parameters of its own kind, given those of another";
+  case cudaGraphExecUpdateErrorFunctionChanged:
+  case cudaGraphExecUpdateErrorUnsupportedFunctionChange:
+    return "its own kernel, given another";
+  case cudaGraphExecUpdateErrorAttributesChanged:
+    return "its own attributes, given others";
+  default:
+    return "parameters that CUDA can change, given others";
+  }
+}
+
+/// Names the node of `graph` for which CUDA refused the update, if it was for one.
+llvm::Error CUDAGraphExec::explainUpdate(const CUDAGraphNodes &graph,
+                                         const cudaGraphExecUpdateResultInfo &info,
+                                         llvm::Error error) const {
+  if (deviceErrorKind(error) == DeviceErrorKind::Lost || info.result == cudaGraphExecUpdateSuccess)
+    return error;
+  CUDAGraphNodes::Ids refused = graph.ids(info.errorNode);
+  if (refused.empty())
+    return llvm::handleErrors(std::move(error), [](const DeviceError &why) {
+      return makeDeviceError(DeviceErrorKind::InvalidArgument, why.text());
+    });
+  llvm::consumeError(std::move(error));
+  return template_->device->invalidArgument("node n" + llvm::Twine(refused.front().index()) +
+                                            " expects " + updateProblem(info.result));
+}
+
+llvm::Error CUDAGraphExec::update(const Graph &graph) {
+  CUDADevice &device = *template_->device;
+  const auto *cudaGraph = dynamic_cast<const CUDAGraph *>(&graph);
+  if (!cudaGraph || cudaGraph->nodes()->device.get() != &device)
+    return device.invalidArgument("expected a graph of this device to update an exec to, given one "
+                                  "of another");
+  llvm::Expected<std::unique_ptr<CUDAGraphNodes>> nodes = cudaGraph->nodes()->clone();
+  if (!nodes)
+    return nodes.takeError();
+  if (llvm::Error error = checkSameNodes(**nodes))
+    return error;
+  CUDARelaxedScope relaxed(device.driver());
+  cudaGraphExecUpdateResultInfo info = {};
+  if (llvm::Error error = device.run("cudaGraphExecUpdate", [&] {
+        return cudaGraphExecUpdate(exec_, (*nodes)->graph, &info);
+      }))
+    return explainUpdate(**nodes, info, std::move(error));
+  useTemplate(std::move(*nodes));
   return llvm::Error::success();
 }

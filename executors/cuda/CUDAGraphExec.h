@@ -4,9 +4,13 @@
 // a template besides, a graph of its own that can be added to another as one node. Changes of
 // parameters go to CUDA's exec at once, are noted, and go to the template when it is needed:
 //
-//   setKernel, setFill, setCopy  -->  cudaGraphExec_t  -->  launch
+//   setKernel, setFill, setCopy, setGather  -->  cudaGraphExec_t  -->  launch
 //            |
 //            +-->  changes  -->  template  -->  launch in capture
+//
+// An update goes to CUDA's exec, too, and makes a copy of the other graph the template. CUDA knows
+// the nodes of an exec by those of the graph that it was made of, its origin, which therefore
+// stays.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +32,11 @@ public:
   llvm::Error launchUncaptured(Stream &stream) override;
   llvm::Error setKernel(GraphNodeId node, const KernelLaunch &launch) override;
   /// A fill or copy that was added with no bytes keeps none, and another keeps some.
-  llvm::Error setFill(GraphNodeId node, void *destination, uint8_t value, size_t bytes) override;
+  llvm::Error setFill(GraphNodeId node, void *destination, FillValue value, size_t bytes) override;
   llvm::Error setCopy(GraphNodeId node, void *destination, const void *source,
                       size_t bytes) override;
+  llvm::Error setGather(GraphNodeId node, llvm::ArrayRef<CopyPiece> pieces) override;
+  llvm::Error update(const Graph &graph) override;
 
 private:
   /// The parameters that a node was last set to, of which the template may not know.
@@ -40,19 +46,26 @@ private:
     void *destination = nullptr;
     const void *source = nullptr;
     size_t bytes = 0;
-    uint8_t value = 0;
+    FillValue value;
   };
 
   CUDAGraphExec(std::unique_ptr<CUDAGraphNodes> graph, cudaGraphExec_t exec);
+  /// Makes `graph`, which has the parameters of the exec, the template.
+  void useTemplate(std::shared_ptr<CUDAGraphNodes> graph);
+  cudaGraphNode_t originOf(GraphNodeId node) const { return origin_->nodes[node.index()].handle; }
   llvm::Error check(GraphNodeId node, llvm::StringRef problem, GraphNodeKind kind) const;
   llvm::Error checkBytes(GraphNodeId node, size_t bytes) const;
   llvm::Error refuse(GraphNodeId node, const llvm::Twine &expected, const llvm::Twine &given) const;
+  /// Refuses a graph whose nodes are not those of the template.
+  llvm::Error checkSameNodes(const CUDAGraphNodes &graph) const;
+  llvm::Error explainUpdate(const CUDAGraphNodes &graph, const cudaGraphExecUpdateResultInfo &info,
+                            llvm::Error error) const;
   void noteKernel(size_t node, const KernelLaunch &launch);
   llvm::Error launchInCapture(CUDAStream &stream);
   llvm::Error applyChanges();
   llvm::Error apply(const CUDAGraphNodes::Node &node, const Change &change);
 
-  std::unique_ptr<CUDAGraphNodes> template_;
+  std::shared_ptr<CUDAGraphNodes> origin_, template_;
   cudaGraphExec_t exec_;
   std::vector<Change> changes_; ///< by node
   std::vector<std::byte> parameters_;

@@ -75,7 +75,7 @@ llvm::Error CUDAStream::launch(const KernelLaunch &launch) {
 }
 
 llvm::Error CUDAStream::fill(void *destination, uint8_t value, size_t bytes) {
-  if (llvm::StringRef problem = problemOfFill(destination, bytes); !problem.empty())
+  if (llvm::StringRef problem = problemOfFill(destination, value, bytes); !problem.empty())
     return refuse(problem);
   if (!bytes)
     return checkCapture();

@@ -20,10 +20,10 @@ llvm::Expected<GraphNodeId> HostGraph::addKernel(const KernelLaunch &launch,
                     dependencies);
 }
 
-llvm::Expected<GraphNodeId> HostGraph::addFill(void *destination, uint8_t value, size_t bytes,
+llvm::Expected<GraphNodeId> HostGraph::addFill(void *destination, FillValue value, size_t bytes,
                                                llvm::ArrayRef<GraphNodeId> dependencies) {
-  return addChecked(problemOfFill(destination, bytes), HostCommand::fill(destination, value, bytes),
-                    {}, dependencies);
+  return addChecked(problemOfFill(destination, value, bytes),
+                    HostCommand::fill(destination, value, bytes), {}, dependencies);
 }
 
 llvm::Expected<GraphNodeId> HostGraph::addCopy(void *destination, const void *source, size_t bytes,
@@ -34,6 +34,14 @@ llvm::Expected<GraphNodeId> HostGraph::addCopy(void *destination, const void *so
 
 llvm::Expected<GraphNodeId> HostGraph::addEmpty(llvm::ArrayRef<GraphNodeId> dependencies) {
   return addChecked("", HostCommand(), {}, dependencies);
+}
+
+llvm::Expected<GraphNodeId> HostGraph::addGather(llvm::ArrayRef<CopyPiece> pieces,
+                                                 llvm::ArrayRef<GraphNodeId> dependencies) {
+  if (std::string problem = problemOfGather(pieces); !problem.empty())
+    return device_->invalidArgument(problem);
+  HostGather gather(pieces);
+  return addKernel(gather.launch(), dependencies);
 }
 
 llvm::Expected<GraphNodeId> HostGraph::addChecked(llvm::StringRef problem,
@@ -83,6 +91,22 @@ void HostGraph::unite(llvm::SmallVectorImpl<GraphNodeId> &nodes, llvm::ArrayRef<
     if (place == nodes.end() || *place != node)
       nodes.insert(place, node);
   }
+}
+
+llvm::Expected<GraphNodeParameters> HostGraph::parameters(GraphNodeId node) {
+  if (!node || node.index() >= numNodes())
+    return device_->invalidArgument("expected a node below n" + llvm::Twine(numNodes()) +
+                                    ", given " + (node ? "n" + llvm::Twine(node.index()) : "none"));
+  const HostCommand &command = commands_[node.index()];
+  GraphNodeParameters result;
+  result.kind = command.kind;
+  result.kernel = {reinterpret_cast<const void *>(command.function), command.grid, command.block,
+                   command.sharedBytes, commands_.parameters(node.index())};
+  result.destination = command.destination;
+  result.source = command.source;
+  result.bytes = command.bytes;
+  result.value = command.value;
+  return result;
 }
 
 llvm::Expected<std::unique_ptr<GraphExec>> HostGraph::instantiate() {

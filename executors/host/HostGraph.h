@@ -22,17 +22,22 @@ public:
   DeviceAPI &device() override { return *device_; }
   llvm::Expected<GraphNodeId> addKernel(const KernelLaunch &launch,
                                         llvm::ArrayRef<GraphNodeId> dependencies) override;
-  llvm::Expected<GraphNodeId> addFill(void *destination, uint8_t value, size_t bytes,
+  llvm::Expected<GraphNodeId> addFill(void *destination, FillValue value, size_t bytes,
                                       llvm::ArrayRef<GraphNodeId> dependencies) override;
   llvm::Expected<GraphNodeId> addCopy(void *destination, const void *source, size_t bytes,
                                       llvm::ArrayRef<GraphNodeId> dependencies) override;
   llvm::Expected<GraphNodeId> addEmpty(llvm::ArrayRef<GraphNodeId> dependencies) override;
+  llvm::Expected<GraphNodeId> addGather(llvm::ArrayRef<CopyPiece> pieces,
+                                        llvm::ArrayRef<GraphNodeId> dependencies) override;
 
   size_t numNodes() const override { return commands_.size(); }
   GraphNodeKind kind(GraphNodeId node) const override { return commands_[node.index()].kind; }
   Dependencies dependencies(GraphNodeId node) const override { return dependencies_[node.index()]; }
+  llvm::Expected<GraphNodeParameters> parameters(GraphNodeId node) override;
   llvm::Expected<std::unique_ptr<GraphExec>> instantiate() override;
 
+  const HostCommandList &commands() const { return commands_; }
+  bool isOf(const HostDevice &device) const { return device_.get() == &device; }
   /// InvalidArgument if one of them is not a node of this graph.
   llvm::Error checkDependencies(llvm::ArrayRef<GraphNodeId> dependencies) const;
   /// Adds a node with valid arguments.

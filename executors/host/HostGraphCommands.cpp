@@ -14,10 +14,13 @@ HostCommand HostCommand::kernel(const KernelLaunch &launch) {
   HostCommand command;
   command.kind = GraphNodeKind::Kernel;
   command.function = reinterpret_cast<HostFunction>(const_cast<void *>(launch.function));
+  command.grid = launch.grid;
+  command.block = launch.block;
+  command.sharedBytes = launch.sharedBytes;
   return command;
 }
 
-HostCommand HostCommand::fill(void *destination, uint8_t value, size_t bytes) {
+HostCommand HostCommand::fill(void *destination, FillValue value, size_t bytes) {
   HostCommand command;
   command.kind = GraphNodeKind::Fill;
   command.destination = destination;
@@ -35,6 +38,16 @@ HostCommand HostCommand::copy(void *destination, const void *source, size_t byte
   return command;
 }
 
+static void fillMemory(void *destination, FillValue value, size_t bytes) {
+  if (value.elementBytes() == 1) {
+    std::memset(destination, int(value.element()), bytes);
+    return;
+  }
+  uint32_t element = value.element();
+  for (size_t i = 0; i < bytes; i += value.elementBytes())
+    std::memcpy(static_cast<std::byte *>(destination) + i, &element, value.elementBytes());
+}
+
 void HostCommand::run(const std::byte *parameters) const {
   switch (kind) {
   case GraphNodeKind::Kernel:
@@ -42,7 +55,7 @@ void HostCommand::run(const std::byte *parameters) const {
     return;
   case GraphNodeKind::Fill:
     if (bytes)
-      std::memset(destination, value, bytes);
+      fillMemory(destination, value, bytes);
     return;
   case GraphNodeKind::Copy:
     if (bytes)
@@ -51,6 +64,42 @@ void HostCommand::run(const std::byte *parameters) const {
   default:
     assert(kind == GraphNodeKind::Empty && "no command of the host");
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Gathers
+//===----------------------------------------------------------------------===//
+
+HostGather::HostGather(llvm::ArrayRef<CopyPiece> pieces) : numPieces_(pieces.size()) {
+  llvm::copy(pieces, pieces_.begin());
+}
+
+KernelLaunch HostGather::launch() const {
+  KernelLaunch launch;
+  launch.function = reinterpret_cast<const void *>(&run);
+  launch.parameters = {reinterpret_cast<const std::byte *>(this),
+                       offsetof(HostGather, pieces_) + numPieces_ * sizeof(CopyPiece)};
+  return launch;
+}
+
+llvm::ArrayRef<CopyPiece> HostGather::pieces(const std::byte *parameters) {
+  size_t numPieces = 0;
+  std::memcpy(&numPieces, parameters, sizeof(numPieces));
+  return {reinterpret_cast<const CopyPiece *>(parameters + offsetof(HostGather, pieces_)),
+          numPieces};
+}
+
+llvm::SmallVector<size_t, DeviceAPI::maxCopyPieces> HostGather::sizes(const std::byte *parameters) {
+  llvm::SmallVector<size_t, DeviceAPI::maxCopyPieces> sizes;
+  for (const CopyPiece &piece : pieces(parameters))
+    sizes.push_back(piece.bytes);
+  return sizes;
+}
+
+void HostGather::run(const std::byte *parameters) {
+  for (const CopyPiece &piece : pieces(parameters))
+    if (piece.bytes)
+      std::memcpy(piece.destination, piece.source, piece.bytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,10 +112,6 @@ llvm::StringRef rondo::problemOfKernel(const KernelLaunch &launch) {
   if (llvm::is_contained(launch.grid, 0u) || llvm::is_contained(launch.block, 0u))
     return "expected sizes of grid and block above 0, given 0";
   return "";
-}
-
-llvm::StringRef rondo::problemOfFill(const void *destination, size_t bytes) {
-  return destination || !bytes ? "" : "expected memory to fill, given null";
 }
 
 llvm::StringRef rondo::problemOfCopy(const void *destination, const void *source, size_t bytes) {
@@ -104,7 +149,7 @@ void HostCommandList::clear() {
 }
 
 void HostCommandList::add(const HostCommand &command, llvm::ArrayRef<std::byte> parameters) {
-  entries_.push_back({command, chunks_.size(), parameters.size(), 0});
+  entries_.push_back({command, chunks_.size(), parameters.size(), 0, command.value.elementBytes()});
   chunks_.resize(chunks_.size() + numChunks(parameters.size()));
   replace(entries_.size() - 1, command, parameters);
 }

@@ -22,23 +22,45 @@ struct alignas(16) ParameterChunk {
 /// One command, but for the parameters of a kernel.
 struct HostCommand {
   GraphNodeKind kind = GraphNodeKind::Empty; ///< Kernel, Fill, Copy or Empty
-  uint8_t value = 0;                         ///< of a fill
+  FillValue value;                           ///< of a fill
   HostFunction function = nullptr;           ///< of a kernel
   void *destination = nullptr;               ///< of a fill or copy
   const void *source = nullptr;              ///< of a copy
   size_t bytes = 0;                          ///< of a fill or copy
+  /// Of a kernel, whose function does not see them; only to be read from a graph.
+  std::array<uint32_t, 3> grid = {1, 1, 1}, block = {1, 1, 1};
+  uint32_t sharedBytes = 0;
 
   static HostCommand kernel(const KernelLaunch &launch);
-  static HostCommand fill(void *destination, uint8_t value, size_t bytes);
+  static HostCommand fill(void *destination, FillValue value, size_t bytes);
   static HostCommand copy(void *destination, const void *source, size_t bytes);
 
   /// `parameters`, for a kernel, is aligned to 16 bytes.
   void run(const std::byte *parameters) const;
 };
 
+/// The parameters of a gather, which is a kernel of the host: the number of pieces and the pieces.
+class HostGather {
+public:
+  /// Of valid pieces.
+  explicit HostGather(llvm::ArrayRef<CopyPiece> pieces);
+  /// Refers to this.
+  KernelLaunch launch() const;
+
+  static bool isGather(const HostCommand &command) { return command.function == &run; }
+  /// Of the pieces of a gather with these parameters.
+  static llvm::SmallVector<size_t, DeviceAPI::maxCopyPieces> sizes(const std::byte *parameters);
+
+private:
+  static llvm::ArrayRef<CopyPiece> pieces(const std::byte *parameters);
+  static void run(const std::byte *parameters);
+
+  size_t numPieces_;
+  std::array<CopyPiece, DeviceAPI::maxCopyPieces> pieces_;
+};
+
 /// What is wrong with the arguments, or empty.
 llvm::StringRef problemOfKernel(const KernelLaunch &launch);
-llvm::StringRef problemOfFill(const void *destination, size_t bytes);
 llvm::StringRef problemOfCopy(const void *destination, const void *source, size_t bytes);
 
 /// Makes `chunks` a copy of `parameters`. Does not allocate where it has the capacity.
@@ -53,6 +75,8 @@ public:
   llvm::ArrayRef<std::byte> parameters(size_t index) const;
   /// How many bytes of parameters the command had when it was added.
   size_t parameterRoom(size_t index) const { return entries_[index].room; }
+  /// How many bytes the elements of a fill had when it was added.
+  unsigned elementRoom(size_t index) const { return entries_[index].elementRoom; }
 
   void clear();
   void add(const HostCommand &command, llvm::ArrayRef<std::byte> parameters);
@@ -64,6 +88,7 @@ private:
   struct Entry {
     HostCommand command;
     size_t firstChunk, room, parameterBytes;
+    unsigned elementRoom;
   };
   std::byte *block(const Entry &entry);
 

@@ -114,43 +114,101 @@ void HostGraphExec::addTo(HostGraph &graph, llvm::SmallVectorImpl<GraphNodeId> &
 //===----------------------------------------------------------------------===//
 
 llvm::Error HostGraphExec::setKernel(GraphNodeId node, const KernelLaunch &launch) {
-  return set(node, problemOfKernel(launch), HostCommand::kernel(launch), launch.parameters);
+  return setCommand(node, problemOfKernel(launch), HostCommand::kernel(launch), launch.parameters);
 }
 
-llvm::Error HostGraphExec::setFill(GraphNodeId node, void *destination, uint8_t value,
+llvm::Error HostGraphExec::setFill(GraphNodeId node, void *destination, FillValue value,
                                    size_t bytes) {
-  return set(node, problemOfFill(destination, bytes), HostCommand::fill(destination, value, bytes),
-             {});
+  return setCommand(node, problemOfFill(destination, value, bytes),
+                    HostCommand::fill(destination, value, bytes), {});
 }
 
 llvm::Error HostGraphExec::setCopy(GraphNodeId node, void *destination, const void *source,
                                    size_t bytes) {
-  return set(node, problemOfCopy(destination, source, bytes),
-             HostCommand::copy(destination, source, bytes), {});
+  return setCommand(node, problemOfCopy(destination, source, bytes),
+                    HostCommand::copy(destination, source, bytes), {});
 }
 
-llvm::Error HostGraphExec::set(GraphNodeId node, llvm::StringRef problem,
-                               const HostCommand &command, llvm::ArrayRef<std::byte> parameters) {
+llvm::Error HostGraphExec::setGather(GraphNodeId node, llvm::ArrayRef<CopyPiece> pieces) {
+  if (llvm::Error error = checkNode(node))
+    return error;
+  const HostCommandList &commands = current_->commands;
+  size_t index = node.index();
+  if (!HostGather::isGather(commands[index]))
+    return refuse(index, "parameters of a " + graphNodeKindName(commands[index].kind),
+                  "those of a gather");
+  auto sizes = HostGather::sizes(commands.parameters(index).data());
+  if (std::string problem = problemOfGather(pieces, sizes); !problem.empty())
+    return device_->invalidArgument(problem);
+  HostGather gather(pieces);
+  return setKernel(node, gather.launch());
+}
+
+llvm::Error HostGraphExec::checkNode(GraphNodeId node) const {
+  size_t numNodes = dependencies_.size();
+  if (node && node.index() < numNodes)
+    return llvm::Error::success();
+  return device_->invalidArgument("expected a node below n" + llvm::Twine(numNodes) + ", given " +
+                                  (node ? "n" + llvm::Twine(node.index()) : "none"));
+}
+
+llvm::Error HostGraphExec::refuse(size_t node, const llvm::Twine &expected,
+                                  const llvm::Twine &given) const {
+  return device_->invalidArgument("node n" + llvm::Twine(node) + " expects " + expected +
+                                  ", given " + given);
+}
+
+llvm::Error HostGraphExec::checkCommand(size_t node, const HostCommand &command) const {
+  const HostCommand &own = current_->commands[node];
+  if (own.kind != command.kind)
+    return refuse(node, "parameters of a " + graphNodeKindName(own.kind),
+                  "those of a " + graphNodeKindName(command.kind));
+  if (own.function != command.function)
+    return refuse(node, "its own kernel", "another");
+  return llvm::Error::success();
+}
+
+llvm::Error HostGraphExec::setCommand(GraphNodeId node, llvm::StringRef problem,
+                                      const HostCommand &command,
+                                      llvm::ArrayRef<std::byte> parameters) {
   if (!problem.empty())
     return device_->invalidArgument(problem);
-  const HostCommandList &commands = current_->commands;
-  if (!node || node.index() >= commands.size())
-    return device_->invalidArgument("expected a node below n" + llvm::Twine(commands.size()) +
-                                    ", given " + (node ? "n" + llvm::Twine(node.index()) : "none"));
+  if (llvm::Error error = checkNode(node))
+    return error;
   size_t index = node.index();
-  auto refuse = [&](const llvm::Twine &expected, const llvm::Twine &given) {
-    return device_->invalidArgument("node n" + llvm::Twine(index) + " expects " + expected +
-                                    ", given " + given);
-  };
-  if (commands[index].kind != command.kind)
-    return refuse("parameters of a " + graphNodeKindName(commands[index].kind),
-                  "those of a " + graphNodeKindName(command.kind));
-  if (commands[index].function != command.function)
-    return refuse("its own kernel", "another");
+  if (llvm::Error error = checkCommand(index, command))
+    return error;
+  const HostCommandList &commands = current_->commands;
   if (parameters.size() > commands.parameterRoom(index))
-    return refuse("at most " + llvm::Twine(commands.parameterRoom(index)) + " bytes of parameters",
+    return refuse(index,
+                  "at most " + llvm::Twine(commands.parameterRoom(index)) + " bytes of parameters",
                   llvm::Twine(parameters.size()));
+  if (command.value.elementBytes() > commands.elementRoom(index))
+    return refuse(index,
+                  "elements of at most " + llvm::Twine(commands.elementRoom(index)) +
+                      " bytes to fill with",
+                  llvm::Twine(command.value.elementBytes()));
   writableSnapshot().commands.replace(index, command, parameters);
+  return llvm::Error::success();
+}
+
+llvm::Error HostGraphExec::update(const Graph &graph) {
+  const auto *hostGraph = dynamic_cast<const HostGraph *>(&graph);
+  if (!hostGraph || !hostGraph->isOf(*device_))
+    return device_->invalidArgument("expected a graph of this device to update an exec to, given "
+                                    "one of another");
+  size_t numNodes = dependencies_.size();
+  if (graph.numNodes() != numNodes)
+    return device_->invalidArgument("expected a graph of " + llvm::Twine(numNodes) +
+                                    " nodes to update an exec to, given one of " +
+                                    llvm::Twine(graph.numNodes()));
+  for (size_t i = 0; i < numNodes; ++i) {
+    if (llvm::Error error = checkCommand(i, hostGraph->commands()[i]))
+      return error;
+    if (hostGraph->dependencies(GraphNodeId(i)) != dependencies_[i])
+      return refuse(i, "its own dependencies", "others");
+  }
+  writableSnapshot().commands = hostGraph->commands();
   return llvm::Error::success();
 }
 

@@ -57,9 +57,11 @@ public:
 
   llvm::Error launch(Stream &stream) override;
   llvm::Error setKernel(GraphNodeId node, const KernelLaunch &launch) override;
-  llvm::Error setFill(GraphNodeId node, void *destination, uint8_t value, size_t bytes) override;
+  llvm::Error setFill(GraphNodeId node, void *destination, FillValue value, size_t bytes) override;
   llvm::Error setCopy(GraphNodeId node, void *destination, const void *source,
                       size_t bytes) override;
+  llvm::Error setGather(GraphNodeId node, llvm::ArrayRef<CopyPiece> pieces) override;
+  llvm::Error update(const Graph &graph) override;
 
   /// Submits a launch, which then must be run.
   HostExecLaunch submit();
@@ -70,8 +72,12 @@ public:
   void addTo(HostGraph &graph, llvm::SmallVectorImpl<GraphNodeId> &frontier) const;
 
 private:
-  llvm::Error set(GraphNodeId node, llvm::StringRef problem, const HostCommand &command,
-                  llvm::ArrayRef<std::byte> parameters);
+  llvm::Error setCommand(GraphNodeId node, llvm::StringRef problem, const HostCommand &command,
+                         llvm::ArrayRef<std::byte> parameters);
+  llvm::Error checkNode(GraphNodeId node) const;
+  llvm::Error refuse(size_t node, const llvm::Twine &expected, const llvm::Twine &given) const;
+  /// Is `command` one that the node can have?
+  llvm::Error checkCommand(size_t node, const HostCommand &command) const;
   HostExecSnapshot &writableSnapshot();
 
   std::shared_ptr<HostDevice> device_;

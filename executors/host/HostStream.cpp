@@ -68,8 +68,8 @@ llvm::Error HostStream::launch(const KernelLaunch &launch) {
 }
 
 llvm::Error HostStream::fill(void *destination, uint8_t value, size_t bytes) {
-  return submit(problemOfFill(destination, bytes), HostCommand::fill(destination, value, bytes),
-                {});
+  return submit(problemOfFill(destination, value, bytes),
+                HostCommand::fill(destination, value, bytes), {});
 }
 
 llvm::Error HostStream::copy(void *destination, const void *source, size_t bytes) {

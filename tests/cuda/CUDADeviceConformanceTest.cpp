@@ -4,6 +4,7 @@
 
 #include "support/DeviceCaptureConformance.h"
 #include "support/DeviceInFlightConformance.h"
+#include "support/DeviceNodesConformance.h"
 
 using namespace rondo;
 
@@ -28,6 +29,8 @@ static ConformanceTarget cudaTarget() {
 namespace rondo {
 INSTANTIATE_TEST_SUITE_P(CUDA, DeviceConformance, testing::Values(cudaTarget()), conformanceName);
 INSTANTIATE_TEST_SUITE_P(CUDA, DeviceCaptureConformance, testing::Values(cudaTarget()),
+                         conformanceName);
+INSTANTIATE_TEST_SUITE_P(CUDA, DeviceNodesConformance, testing::Values(cudaTarget()),
                          conformanceName);
 INSTANTIATE_TEST_SUITE_P(CUDA, DeviceInFlightConformance, testing::Values(cudaTarget()),
                          conformanceName);

@@ -166,6 +166,7 @@ TEST_F(CUDADeviceTest, DevicesDoNotMix) {
   EXPECT_EQ(outcome(s->record(*event)), "invalid argument");
   EXPECT_EQ(outcome(s->wait(*event)), "invalid argument");
   EXPECT_EQ(outcome(exec->launch(*s)), "invalid argument");
+  EXPECT_EQ(outcome(exec->update(*ok(device->createGraph()))), "invalid argument");
   EXPECT_EQ(outcome(s->beginCaptureToGraph(*graph, {}, CaptureMode::ThreadLocal)),
             "invalid argument");
   ok(s->beginCapture(CaptureMode::ThreadLocal));
@@ -277,6 +278,142 @@ TEST_F(CUDADeviceTest, TailOfCapturedStream) {
   a.reset();
   ok(tail->orderBefore(*b));
   ok(tail->synchronize());
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes that a library made
+//===----------------------------------------------------------------------===//
+
+/// Captures what `submit` does to a stream of CUDA's own.
+static std::unique_ptr<Graph> captureCalls(DeviceAPI &device,
+                                           llvm::function_ref<cudaError_t(cudaStream_t)> submit) {
+  auto s = ok(device.createStream());
+  ok(s->beginCapture(CaptureMode::ThreadLocal));
+  EXPECT_EQ(submit(static_cast<cudaStream_t>(s->nativeHandle())), cudaSuccess);
+  return ok(s->endCapture());
+}
+
+/// Sets node 0, a kernel with one parameter, as it was read but for `pointer`.
+static void setPointer(Graph &graph, GraphExec &exec, void *pointer) {
+  GraphNodeParameters parameters = ok(graph.parameters(GraphNodeId(0)));
+  std::vector<std::byte> block = parameters.kernel.parameters.vec();
+  ASSERT_EQ(block.size(), sizeof(pointer));
+  std::memcpy(block.data(), &pointer, sizeof(pointer));
+  parameters.kernel.parameters = block;
+  ok(exec.set(GraphNodeId(0), parameters));
+}
+
+/// A kernel that CUDA's runtime launched can be read and set, in execs and their captures.
+TEST_F(CUDADeviceTest, KernelOfTheRuntime) {
+  auto p = zeros(2);
+  int *at = p.get();
+  auto graph = captureCalls(*device, [&](cudaStream_t stream) {
+    void *arguments[] = {&at};
+    return cudaLaunchKernel(testKernelSymbols().add1, dim3(1), dim3(1), arguments, 0, stream);
+  });
+  ASSERT_EQ(graph->numNodes(), 1u);
+  GraphNodeParameters parameters = ok(graph->parameters(GraphNodeId(0)));
+  ASSERT_EQ(parameters.kernel.parameters.size(), sizeof(at));
+  EXPECT_EQ(std::memcmp(parameters.kernel.parameters.data(), &at, sizeof(at)), 0);
+  auto exec = ok(graph->instantiate());
+  setPointer(*graph, *exec, p.get() + 1);
+  auto s = ok(device->createStream());
+  ok(exec->launch(*s));
+  ok(s->beginCapture(CaptureMode::ThreadLocal));
+  ok(exec->launch(*s));
+  ok(ok(ok(s->endCapture())->instantiate())->launch(*s));
+  ok(s->synchronize());
+  EXPECT_EQ(read(p), 0);
+  EXPECT_EQ(read({p, p.get() + 1}), 2);
+}
+
+/// A kernel that was captured with clusters has them when its parameters were set, in execs and
+/// their captures.
+TEST_F(CUDADeviceTest, ClustersStay) {
+  int major = 0;
+  ASSERT_EQ(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), cudaSuccess);
+  if (major < 9)
+    GTEST_SKIP() << "no clusters";
+  auto p = zeros(2);
+  int *at = p.get();
+  auto graph = captureCalls(*device, [&](cudaStream_t stream) {
+    cudaLaunchAttribute clusters = {};
+    clusters.id = cudaLaunchAttributeClusterDimension;
+    clusters.val.clusterDim.x = 2;
+    clusters.val.clusterDim.y = clusters.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(4);
+    config.blockDim = dim3(1);
+    config.stream = stream;
+    config.attrs = &clusters;
+    config.numAttrs = 1;
+    void *arguments[] = {&at};
+    return cudaLaunchKernelExC(&config, testKernelSymbols().clusterSize, arguments);
+  });
+  auto exec = ok(graph->instantiate());
+  setPointer(*graph, *exec, p.get() + 1);
+  auto s = ok(device->createStream());
+  ok(exec->launch(*s));
+  ok(s->synchronize());
+  EXPECT_EQ(read(p), 0);
+  EXPECT_EQ(read({p, p.get() + 1}), 2);
+  ok(s->fill(p.get() + 1, 0, 4));
+  ok(s->beginCapture(CaptureMode::ThreadLocal));
+  ok(exec->launch(*s));
+  ok(ok(ok(s->endCapture())->instantiate())->launch(*s));
+  ok(s->synchronize());
+  EXPECT_EQ(read({p, p.get() + 1}), 2);
+}
+
+/// What is not plain is captured and runs, and says what it is when it is to be read or set.
+TEST_F(CUDADeviceTest, NodesThatAreNotPlain) {
+  auto p = zeros(64);
+  auto *bytes = reinterpret_cast<uint8_t *>(p.get());
+  auto graph = captureCalls(*device, [&](cudaStream_t stream) {
+    if (cudaError_t error = cudaMemset2DAsync(bytes, 64, 1, 4, 2, stream))
+      return error;
+    if (cudaError_t error =
+            cudaMemcpy2DAsync(bytes + 128, 64, bytes, 64, 4, 2, cudaMemcpyDefault, stream))
+      return error;
+    return cudaLaunchHostFunc(
+        stream, [](void *) {}, nullptr);
+  });
+  ASSERT_EQ(graph->numNodes(), 3u);
+  const char *expected[] = {"node n0 is a fill in two dimensions",
+                            "node n1 is a copy in several dimensions",
+                            "node n2 is no kernel, fill, copy or empty node"};
+  for (unsigned i = 0; i < 3; ++i)
+    EXPECT_THAT(llvm::toString(graph->parameters(GraphNodeId(i)).takeError()),
+                testing::HasSubstr(expected[i]));
+  auto exec = ok(graph->instantiate());
+  EXPECT_THAT(llvm::toString(exec->setFill(GraphNodeId(0), bytes, 1, 4)),
+              testing::HasSubstr(expected[0]));
+  EXPECT_THAT(llvm::toString(exec->setCopy(GraphNodeId(1), bytes + 8, bytes, 4)),
+              testing::HasSubstr(expected[1]));
+  auto s = ok(device->createStream());
+  ok(exec->launch(*s));
+  ok(s->synchronize());
+  for (int i : {0, 16, 32, 48})
+    EXPECT_EQ(read({p, p.get() + i}), 0x01010101) << i;
+}
+
+/// What CUDA itself refuses to update is an error that names the node, and the exec is as before.
+TEST_F(CUDADeviceTest, UpdateThatCUDARefuses) {
+  auto p = zeros(64);
+  auto capture = [&](size_t width) {
+    return captureCalls(*device, [&](cudaStream_t stream) {
+      return cudaMemset2DAsync(p.get(), 64, 1, width, 2, stream);
+    });
+  };
+  auto exec = ok(capture(4)->instantiate());
+  std::string text = llvm::toString(exec->update(*capture(8)));
+  EXPECT_THAT(text, testing::StartsWith("invalid argument: "));
+  EXPECT_THAT(text, testing::HasSubstr("node n0 expects parameters"));
+  auto s = ok(device->createStream());
+  ok(exec->launch(*s));
+  ok(s->synchronize());
+  EXPECT_EQ(read(p), 0x01010101);
+  EXPECT_EQ(read({p, p.get() + 1}), 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -448,9 +585,12 @@ static std::string useLostDevice(DeviceRef device, const CUDATestKernels &kernel
                          e->synchronize(),
                          graph->addKernel(add, {}).takeError(),
                          graph->addEmpty({}).takeError(),
+                         graph->addGather(CopyPiece{data, data, 0}, {}).takeError(),
+                         graph->parameters(node).takeError(),
                          graph->instantiate().takeError(),
                          exec->launch(*s),
                          exec->setKernel(node, add),
+                         exec->update(*graph),
                          device->synchronize(),
                          device->allocate(64).takeError(),
                          device->createStream().takeError(),

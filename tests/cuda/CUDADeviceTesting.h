@@ -28,7 +28,8 @@ inline const void *loadTestKernel(DeviceAPI &device, const void *symbol) {
 inline CUDATestKernels loadTestKernels(DeviceAPI &device) {
   CUDATestKernels symbols = testKernelSymbols();
   return {loadTestKernel(device, symbols.add1), loadTestKernel(device, symbols.axpy),
-          loadTestKernel(device, symbols.waitFlag), loadTestKernel(device, symbols.writeToAddress)};
+          loadTestKernel(device, symbols.waitFlag), loadTestKernel(device, symbols.writeToAddress),
+          loadTestKernel(device, symbols.clusterSize)};
 }
 
 /// An int, 0, in memory of the host that kernels see.

@@ -39,6 +39,16 @@ TEST_P(CUDAReplayTest, HundredTimes) {
   replayHundredTimes({device, executors.list()}, {device, executors.list()});
 }
 
+// Changed pointers do in the graph, in kernels of libraries, too, what eager calls on other memory
+// do.
+TEST_P(CUDAReplayTest, VerifiesPatches) {
+  DeviceRef device = cudaTestDevice();
+  if (!device)
+    GTEST_SKIP() << "no device";
+  CUDATestExecutors executors;
+  verifyPatches({device, executors.list()});
+}
+
 INSTANTIATE_TEST_SUITE_P(, CUDAReplayTest, testing::ValuesIn(replayCases()),
                          [](const auto &info) { return info.param.label; });
 

@@ -24,10 +24,21 @@ __global__ void writeToAddress(unsigned long long address) {
   *reinterpret_cast<volatile int *>(address) = 1;
 }
 
+/// Says of how many blocks the cluster of the first block is; 0 for a GPU without clusters.
+__global__ void clusterSize(int *size) {
+  unsigned blocks = 0;
+#if __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
+#endif
+  if (blockIdx.x == 0)
+    *size = int(blocks);
+}
+
 } // namespace
 
 rondo::CUDATestKernels rondo::testKernelSymbols() {
   return {reinterpret_cast<const void *>(&add1), reinterpret_cast<const void *>(&axpy),
           reinterpret_cast<const void *>(&waitFlag),
-          reinterpret_cast<const void *>(&writeToAddress)};
+          reinterpret_cast<const void *>(&writeToAddress),
+          reinterpret_cast<const void *>(&clusterSize)};
 }

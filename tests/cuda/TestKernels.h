@@ -6,7 +6,7 @@ namespace rondo {
 
 /// What they do is said in TestKernels.cu.
 struct CUDATestKernels {
-  const void *add1, *axpy, *waitFlag, *writeToAddress;
+  const void *add1, *axpy, *waitFlag, *writeToAddress, *clusterSize;
 };
 /// The `__global__` functions, for cuda::loadFunction.
 CUDATestKernels testKernelSymbols();

@@ -5,6 +5,7 @@
 #include "support/DeviceCaptureConformance.h"
 #include "support/DeviceConformance.h"
 #include "support/DeviceInFlightConformance.h"
+#include "support/DeviceNodesConformance.h"
 
 using namespace rondo;
 
@@ -74,6 +75,8 @@ std::vector<ConformanceTarget> allHosts() {
 namespace rondo {
 INSTANTIATE_TEST_SUITE_P(Host, DeviceConformance, testing::ValuesIn(allHosts()), conformanceName);
 INSTANTIATE_TEST_SUITE_P(Host, DeviceCaptureConformance, testing::ValuesIn(allHosts()),
+                         conformanceName);
+INSTANTIATE_TEST_SUITE_P(Host, DeviceNodesConformance, testing::ValuesIn(allHosts()),
                          conformanceName);
 INSTANTIATE_TEST_SUITE_P(Host, DeviceInFlightConformance, testing::ValuesIn(asynchronousHosts()),
                          conformanceName);

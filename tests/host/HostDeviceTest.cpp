@@ -311,6 +311,31 @@ TEST(HostDevice, FewerParameters) {
   EXPECT_THAT(order, ElementsAre(2, 3));
 }
 
+/// Parameters that were read are aligned to 16 bytes, as a kernel sees them, and as many as the
+/// kernel was added with.
+TEST(HostDevice, ReadParameters) {
+  DeviceRef device = createHostDevice();
+  auto graph = cantFail(device->createGraph());
+  Order order;
+  for (size_t id = 0; id < 3; ++id)
+    cantFail(graph->addKernel(append(order, id), {}));
+  for (size_t id = 0; id < 3; ++id) {
+    KernelLaunch launch = cantFail(graph->parameters(GraphNodeId(id))).kernel;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(launch.parameters.data()) % 16, 0u);
+    EXPECT_EQ(launch.parameters.size(), 16u);
+    appendKernel(launch.parameters.data());
+  }
+  EXPECT_THAT(order, ElementsAre(0, 1, 2));
+}
+
+/// An exec is only updated to a graph of its own device.
+TEST(HostDevice, UpdateOfAnotherDevice) {
+  DeviceRef device = createHostDevice(), other = createHostDevice();
+  auto exec = cantFail(cantFail(device->createGraph())->instantiate());
+  cantFail(exec->update(*cantFail(device->createGraph())));
+  EXPECT_EQ(outcome(exec->update(*cantFail(other->createGraph()))), "invalid argument");
+}
+
 //===----------------------------------------------------------------------===//
 // Allocations
 //===----------------------------------------------------------------------===//
@@ -335,6 +360,8 @@ TEST(HostDevice, NoAllocationsInline) {
     large.parameters = block;
     for (int i = 0; i < 50; ++i)
       cantFail(graph->addKernel(large, {}));
+    CopyPiece piece = {block.data() + 300, block.data() + 100, 100};
+    GraphNodeId gather = cantFail(graph->addGather(piece, {}));
     auto exec = cantFail(graph->instantiate());
     auto work = [&] {
       cantFail(s->launch(small));
@@ -342,7 +369,9 @@ TEST(HostDevice, NoAllocationsInline) {
       cantFail(s->fill(block.data() + 100, 1, 100));
       cantFail(s->copy(block.data() + 200, block.data() + 100, 100));
       cantFail(exec->setKernel(GraphNodeId(7), large));
+      cantFail(exec->setGather(gather, piece));
       cantFail(exec->launch(*s));
+      cantFail(exec->update(*graph));
       cantFail(s->record(*e));
       cantFail(t->wait(*e));
       cantFail(t->synchronize());

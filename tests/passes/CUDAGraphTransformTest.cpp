@@ -535,6 +535,22 @@ TEST_F(CUDAGraphTransformTest, InputPolicyOverrides) {
   EXPECT_THAT(inputs(pair->forward()), ElementsAre("x=patched", "s=copied"));
 }
 
+// By default an input whose address stays is static, and an option says what others are.
+TEST_F(CUDAGraphTransformTest, InputsOption) {
+  for (InputPolicy policy : {InputPolicy::Auto, InputPolicy::Patched, InputPolicy::Copied}) {
+    CUDAGraphOptions options = minOps(1);
+    options.inputs = policy;
+    auto pair = run("trace @t(%x: f32[4], %w: f32[4] parameter) {\n"
+                    "  %a: f32[4] = mul(%x, %w)\n"
+                    "  return(%a)\n"
+                    "}\n",
+                    options);
+    ASSERT_TRUE(pair) << error;
+    EXPECT_THAT(inputs(pair->forward()),
+                ElementsAre("x=" + inputPolicyName(policy).str(), "w=static"));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Legality
 //===----------------------------------------------------------------------===//

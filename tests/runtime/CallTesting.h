@@ -234,10 +234,11 @@ protected:
     manager.add(createPlacePass(options));
     return cantFail(manager.run(std::move(pair)));
   }
-  Program compileText(llvm::StringRef text, ProgramOptions options = {}) {
+  Program compileText(llvm::StringRef text, ProgramOptions options = {},
+                      llvm::StringRef pipeline = smallRegions) {
     options.checkGraphs = true;
     return cantFail(compile(parse(text), device, target.executors,
-                            pipelineOf(smallRegions.str(), target.executors), options));
+                            pipelineOf(pipeline.str(), target.executors), options));
   }
   Program compileWith(CUDAGraphTransform &transform, llvm::StringRef text,
                       ProgramOptions options = {}) {

@@ -16,12 +16,15 @@ namespace {
 class GraphBuilderTest : public ScheduleFixture {
 protected:
   /// Plans the only region of `text` and builds its graph over memory of the test.
-  void build(llvm::StringRef text) { build(lowered(text)); }
+  void build(llvm::StringRef text, llvm::StringRef pipeline = regionPipeline) {
+    build(lowered(text, pipeline));
+  }
   void build(Schedule lowered, llvm::function_ref<void(Schedule &)> change = nullptr) {
     entry = nullptr;
     schedule = std::move(lowered);
     ASSERT_THAT(schedule.regions, SizeIs(1));
     planMemory(schedule, 1);
+    addResultBuffers(schedule);
     if (change)
       change(schedule);
     region = schedule.regions[0];
@@ -30,6 +33,7 @@ protected:
       return memory.back()->data();
     };
     bases = Bases();
+    bases.schedule = &schedule;
     arguments.clear();
     for (const Place &place : schedule.inputPlaces)
       arguments.push_back(
@@ -39,12 +43,13 @@ protected:
     bases.slab.push_back(allocate(schedule.slabBytes[0]));
     bases.results.push_back(allocate(schedule.resultBytes[0]));
     bases.forwardResults.push_back(nullptr);
-    std::vector<Slot> scalars(schedule.numScalars);
-    llvm::Expected<GraphEntryRef> made =
-        buildGraph(device, schedule, region, bases, scalars, true, failure);
+    scalars.assign(schedule.scalarKinds.size(), Slot());
+    llvm::Expected<GraphEntryRef> made = buildGraph(request(), failure);
     ASSERT_TRUE(bool(made)) << llvm::toString(made.takeError());
     entry = std::move(*made);
   }
+
+  GraphRequest request() const { return {device, schedule, region, bases, scalars, true}; }
 
   size_t numNodes() const { return entry ? entry->graph->numNodes() : 0; }
   std::vector<GraphNodeKind> kinds() const {
@@ -68,6 +73,7 @@ protected:
   std::vector<StorageRef> memory;
   std::vector<BoundArgument> arguments;
   Bases bases;
+  std::vector<Slot> scalars;
   BuildFailure failure;
   GraphEntryRef entry;
 };
@@ -131,7 +137,7 @@ TEST_F(GraphBuilderTest, InPlace) {
 })");
   EXPECT_THAT(kinds(), ElementsAre(kernel, kernel, kernel, kernel));
   EXPECT_THAT(edges(), ElementsAre("1<0", "2<1", "3<2"));
-  EXPECT_THAT(entry->statics, SizeIs(2));
+  EXPECT_THAT(entry->buffers, SizeIs(4)) << "two of the caller's, two results";
   EXPECT_THAT(entry->copies, IsEmpty());
 }
 
@@ -151,7 +157,7 @@ TEST_F(GraphBuilderTest, PartsOfAStorage) {
 
 // Ops that advance one generator keep their order; the draws in between are free.
 TEST_F(GraphBuilderTest, Generators) {
-  Schedule schedule = lowered(R"(trace @t(%w: f32[4] parameter) {
+  schedule = lowered(R"(trace @t(%w: f32[4] parameter) {
   %r: rng = generator_read()
   %d: f32[4], %m: bool[4] = dropout(%w, %r) {offset = 0, p = 0.5}
   %e: f32[4], %n: bool[4] = dropout(%w, %r) {offset = 4, p = 0.5}
@@ -172,10 +178,11 @@ TEST_F(GraphBuilderTest, Generators) {
   bases.results.push_back(base + 1024);
   bases.slab.push_back(nullptr);
   bases.forwardResults.push_back(nullptr);
-  entry = cantFail(buildGraph(device, schedule, schedule.regions[0], bases, {}, true, failure));
+  bases.schedule = &schedule;
+  entry = cantFail(buildGraph({device, schedule, schedule.regions[0], bases, {}, true}, failure));
   EXPECT_THAT(edges(), ElementsAre("1<0", "2<0", "3<0"));
   EXPECT_EQ(state.offset, 0u) << "building executes nothing";
-  cantFail(entry->launch(*stream, schedule, bases));
+  cantFail(entry->launch(*stream, bases));
   EXPECT_EQ(state.offset, 8u);
 }
 
@@ -190,15 +197,16 @@ TEST_F(GraphBuilderTest, CopiesInAndOut) {
   %a: f32[4] = add_(%x, %y)
   %b: f32[4] = exp(%a)
   return(%b)
-})");
-  EXPECT_THAT(kinds(), ElementsAre(copy, copy, kernel, kernel, copy));
-  EXPECT_THAT(edges(), ElementsAre("2<0", "2<1", "3<2", "4<2"));
+})",
+        copyingPipeline);
+  EXPECT_THAT(kinds(), ElementsAre(kernel, kernel, kernel, copy)) << "two copies in by one node";
+  EXPECT_THAT(edges(), ElementsAre("1<0", "2<1", "3<1"));
   EXPECT_EQ(entry->copiedBytes, 48u);
   for (float value : {1.0f, 2.0f}) { // in other memory each time
     Tensor x = floats({value, value, value, value}), y = floats({1, 2, 3, 4});
     arguments = {{x.data(), nullptr}, {y.data(), nullptr}};
     bases.arguments = arguments;
-    cantFail(entry->launch(*stream, schedule, bases));
+    cantFail(entry->launch(*stream, bases));
     EXPECT_THAT(doublesOf(x), ElementsAre(value + 1, value + 2, value + 3, value + 4));
     EXPECT_THAT(doublesOf(y), ElementsAre(1, 2, 3, 4));
   }
@@ -210,37 +218,110 @@ TEST_F(GraphBuilderTest, Overwritten) {
   build(R"(trace @t(%x: f32[4], %w: f32[4] parameter) {
   %a: f32[4] = copy_(%x, %w)
   return()
-})");
+})",
+        copyingPipeline);
   EXPECT_THAT(kinds(), ElementsAre(kernel, copy));
   EXPECT_THAT(edges(), ElementsAre("1<0"));
 
   build(R"(trace @t(%x: f32[2; 2]) {
   %a: f32[2; 2] = zero_(%x)
   return()
-})");
+})",
+        copyingPipeline);
   EXPECT_THAT(kinds(), ElementsAre(copy, kernel, copy));
   Tensor x = floats({1, 2, 3});
   arguments = {{x.data(), nullptr}};
   bases.arguments = arguments;
-  cantFail(entry->launch(*stream, schedule, bases));
+  cantFail(entry->launch(*stream, bases));
   EXPECT_THAT(doublesOf(x), ElementsAre(0, 2, 0));
 }
 
-// A static input is found to have moved, a copied one may.
-TEST_F(GraphBuilderTest, FindsMovedStatics) {
+// Small inputs that are only copied in share a node; each launch points it at them.
+TEST_F(GraphBuilderTest, Gathers) {
+  build(R"(trace @t(%x: f32[4], %y: f32[4], %big: f32[20000]) {
+  %a: f32[4] = add(%x, %y)
+  %b: f32[20000] = exp(%big)
+  return(%a, %b)
+})",
+        copyingPipeline);
+  EXPECT_THAT(kinds(), ElementsAre(kernel, copy, kernel, kernel));
+  EXPECT_THAT(edges(), ElementsAre("2<0", "3<1"));
+  EXPECT_EQ(entry->copiedBytes, 80032u);
+  Tensor big = floats(std::vector<float>(20000, 0));
+  for (float value : {1.0f, 2.0f}) {
+    Tensor x = floats({value, value, value, value}), y = floats({1, 2, 3, 4});
+    arguments = {{x.data(), nullptr}, {y.data(), nullptr}, {big.data(), nullptr}};
+    bases.arguments = arguments;
+    cantFail(entry->launch(*stream, bases));
+    EXPECT_EQ(*reinterpret_cast<float *>(bases.address(schedule.resultPlans[0].place.storage)),
+              value + 1);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers that move
+//===----------------------------------------------------------------------===//
+
+// Every buffer that is elsewhere than the graph has it is found, and the graph can follow: inputs,
+// those that are written, views of them, and results.
+TEST_F(GraphBuilderTest, Patches) {
+  build(R"(trace @t(%x: f32[4], %w: f32[4] parameter, %b: f32[8] buffer) {
+  %half: f32[4] = slice(%b) {dim = 0, start = 4}
+  %a: f32[4] = add_(%half, %x)
+  %c: f32[4] = mul(%x, %w)
+  %d: f32[4] = add(%c, %a)
+  return(%d)
+})",
+        "execution,cuda-graph{min-ops=1 inputs=patched},del");
+  EXPECT_THAT(kinds(), ElementsAre(kernel, kernel, kernel));
+  llvm::SmallVector<unsigned, 4> moved;
+  entry->findChanged(bases, scalars, moved);
+  EXPECT_THAT(moved, IsEmpty());
+
+  Tensor x = floats({1, 2, 3, 4}), w = floats({2, 2, 2, 2}),
+         b = floats({0, 0, 0, 0, 10, 20, 30, 40}), result = floats({0, 0, 0, 0});
+  arguments = {{x.data(), nullptr}, {w.data(), nullptr}, {b.data(), nullptr}};
+  bases.arguments = arguments;
+  bases.results[0] = result.data();
+  entry->findChanged(bases, scalars, moved);
+  EXPECT_EQ(moved.size(), entry->buffers.size());
+  cantFail(entry->explain(request()));
+  for (unsigned i : moved)
+    EXPECT_EQ(entry->problem(i), "");
+  EXPECT_EQ(cantFail(entry->patch(bases, scalars, moved)), 3u) << "every node once";
+  cantFail(entry->launch(*stream, bases));
+  EXPECT_THAT(doublesOf(b), ElementsAre(0, 0, 0, 0, 11, 22, 33, 44));
+  EXPECT_THAT(doublesOf(result), ElementsAre(13, 26, 39, 52));
+
+  // Only what moved is changed.
+  Tensor other = floats({0, 0, 0, 0});
+  bases.results[0] = other.data();
+  moved.clear();
+  entry->findChanged(bases, scalars, moved);
+  EXPECT_THAT(moved, SizeIs(1));
+  EXPECT_EQ(cantFail(entry->patch(bases, scalars, moved)), 1u);
+  cantFail(entry->launch(*stream, bases));
+  EXPECT_THAT(doublesOf(result), ElementsAre(13, 26, 39, 52));
+  EXPECT_THAT(doublesOf(other), ElementsAre(14, 28, 42, 56));
+}
+
+// A graph that is captured anew keeps nothing of where things were.
+TEST_F(GraphBuilderTest, Rebuilds) {
   build(R"(trace @t(%x: f32[4], %w: f32[4] parameter) {
   %a: f32[4] = add(%x, %w)
   %b: f32[4] = exp(%a)
   return(%b)
 })");
-  EXPECT_EQ(entry->findMoved(schedule, bases), nullptr);
-  Tensor other = floats({1, 2, 3, 4});
-  arguments[0].address = other.data();
+  Tensor x = floats({0, 0, 0, 0}), w = floats({0, 0, 0, 0}), result = floats({7, 7, 7, 7});
+  arguments = {{x.data(), nullptr}, {w.data(), nullptr}};
   bases.arguments = arguments;
-  EXPECT_EQ(entry->findMoved(schedule, bases), nullptr);
-  arguments[1].address = other.data();
-  ASSERT_NE(entry->findMoved(schedule, bases), nullptr);
-  EXPECT_EQ(schedule.storages[entry->findMoved(schedule, bases)->storage].name, "%w");
+  bases.results[0] = result.data();
+  cantFail(entry->rebuild(request(), failure));
+  llvm::SmallVector<unsigned, 4> moved;
+  entry->findChanged(bases, scalars, moved);
+  EXPECT_THAT(moved, IsEmpty());
+  cantFail(entry->launch(*stream, bases));
+  EXPECT_THAT(doublesOf(result), ElementsAre(1, 1, 1, 1));
 }
 
 //===----------------------------------------------------------------------===//
@@ -254,13 +335,15 @@ TEST_F(GraphBuilderTest, OpsOfNodes) {
   %a: f32[2, 2] = neg(%v) module "head" loc("m.py":7:1)
   %b: f32[2, 2] = exp(%a)
   return(%b)
-})");
+})",
+        copyingPipeline);
   EXPECT_THAT(kinds(), ElementsAre(copy, kernel, kernel));
   ASSERT_THAT(entry->nodes, SizeIs(2));
-  EXPECT_EQ(entry->nodes[0].first, GraphNodeId(1));
-  EXPECT_EQ(entry->nodes[0].second, "'neg' op of module head at m.py:7:1");
-  EXPECT_EQ(entry->nodes[1].first, GraphNodeId(2));
-  EXPECT_THAT(entry->nodes[1].second, HasSubstr("'exp' op"));
+  EXPECT_EQ(entry->nodes[0].node, GraphNodeId(1));
+  EXPECT_EQ(entry->nodes[0].step, 0u);
+  EXPECT_EQ(entry->nodes[0].text, "'neg' op of module head at m.py:7:1");
+  EXPECT_EQ(entry->nodes[1].node, GraphNodeId(2));
+  EXPECT_THAT(entry->nodes[1].text, HasSubstr("'exp' op"));
   EXPECT_THAT(entry->kernels, SizeIs(2));
 }
 
@@ -276,7 +359,7 @@ TEST_F(GraphBuilderTest, Degenerate) {
 })");
   EXPECT_THAT(kinds(), ElementsAre(kernel, kernel));
   EXPECT_THAT(edges(), ElementsAre("1<0"));
-  EXPECT_THAT(region.copied, IsEmpty());
+  EXPECT_THAT(entry->copies, IsEmpty());
 
   build("trace @t(%b: f32[4] buffer) {\n  %a: f32[4] = zero_(%b)\n  return()\n}");
   EXPECT_THAT(kinds(), ElementsAre(kernel));
@@ -288,7 +371,7 @@ TEST_F(GraphBuilderTest, Degenerate) {
 })");
   EXPECT_THAT(kinds(), ElementsAre(kernel, kernel));
   EXPECT_THAT(edges(), IsEmpty()) << "no bytes are touched";
-  cantFail(entry->launch(*stream, schedule, bases));
+  cantFail(entry->launch(*stream, bases));
 }
 
 // An op that makes a host scalar is refused: a graph would freeze it.
@@ -308,11 +391,12 @@ TEST_F(GraphBuilderTest, HostScalar) {
   planMemory(bad, 1);
   std::vector<std::byte> bytes(256);
   std::vector<BoundArgument> inputs = {{bytes.data(), nullptr}};
+  bases.schedule = &bad;
   bases.arguments = inputs;
   for (auto *base : {&bases.arena, &bases.slab, &bases.results, &bases.forwardResults})
     base->push_back(bytes.data() + 64);
   llvm::Expected<GraphEntryRef> made =
-      buildGraph(device, bad, bad.regions[0], bases, {}, true, failure);
+      buildGraph({device, bad, bad.regions[0], bases, {}, true}, failure);
   ASSERT_FALSE(bool(made));
   EXPECT_THAT(llvm::toString(made.takeError()),
               testing::AllOf(HasSubstr("'item' op"), HasSubstr("host scalar")));

@@ -186,7 +186,10 @@ TEST(MemoryPlanTest, StagingIsOurOwn) {
       2, {storageOf(Space::Argument, 100, 0, forever), storageOf(Space::Arena, 100, 0, 1)});
   ScheduledRegion region;
   region.end = 2;
-  region.copied.push_back({0, 1, true, false});
+  RegionBuffer copied;
+  copied.policy = BufferPolicy::Copied;
+  copied.staging = 1;
+  region.buffers.push_back(copied);
   schedule.regions.push_back(region);
   planMemory(schedule, 1);
   EXPECT_EQ(schedule.memory.arguments, 100u);

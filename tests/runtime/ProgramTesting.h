@@ -10,6 +10,9 @@ namespace rondo {
 
 /// Captures every op that may be captured, a lone one, too.
 inline constexpr llvm::StringLiteral regionPipeline = "execution,cuda-graph{min-ops=1},del";
+/// The same, and copies every input that may be anywhere.
+inline constexpr llvm::StringLiteral copyingPipeline =
+    "execution,cuda-graph{min-ops=1 inputs=copied},del";
 
 /// Compiles and calls pairs that are given as text, on a host device of the test's own.
 class ProgramFixture : public testing::Test {

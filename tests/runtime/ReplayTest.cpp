@@ -24,6 +24,11 @@ TEST_P(ReplayTest, HundredTimes) {
   replayHundredTimes({createHostDevice(), {&host}}, {createHostDevice(hostile), {&host}});
 }
 
+// Changed pointers do in the graph what eager calls on other memory do.
+TEST_P(ReplayTest, VerifiesPatches) {
+  verifyPatches({createHostDevice({.poison = true}), {&host}});
+}
+
 INSTANTIATE_TEST_SUITE_P(, ReplayTest, testing::ValuesIn(replayCases()),
                          [](const auto &info) { return info.param.label; });
 

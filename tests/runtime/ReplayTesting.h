@@ -4,6 +4,9 @@
 
 #include "CallTesting.h"
 
+#include <deque>
+#include <random>
+
 namespace rondo {
 
 struct ReplayCase {
@@ -11,7 +14,11 @@ struct ReplayCase {
   bool feedsMasks = false; ///< of dropout, as PyTorch drew them
   std::string pipeline = usualPipeline.str();
   std::string label = trace;
+  /// Everything lies elsewhere in every step, also parameters, at any address that is aligned, and
+  /// some results are held while later ones are made.
+  bool movesAll = false;
 
+  bool isPatched() const { return llvm::StringRef(pipeline).contains("inputs=patched"); }
   std::string preparation(Device device) const {
     return placementOn(device) + (feedsMasks ? ",feed-masks" : "");
   }
@@ -32,6 +39,11 @@ inline std::vector<ReplayCase> replayCases() {
   all.push_back({"gpt_tiny", false,
                  "dce,cse,canonicalise,execution,cuda-graph{partition=dataflow},del",
                  "gpt_tiny_dataflow"});
+  for (llvm::StringRef policy : {"patched", "copied"})
+    for (const char *trace : {"gpt_tiny", "llama_tiny", "adam", "decode_tiny"})
+      all.push_back({trace, false,
+                     ("dce,cse,canonicalise,execution,cuda-graph{inputs=" + policy + "},del").str(),
+                     (trace + ("_" + policy)).str(), true});
   return all;
 }
 
@@ -41,9 +53,9 @@ class Player {
 public:
   using Outcome = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 
-  Player(Program program, const RecordedValues &values, DeviceRef device)
+  Player(Program program, const RecordedValues &values, DeviceRef device, bool movesAll)
       : program_(std::move(program)), values_(values), device_(std::move(device)),
-        stream_(cantFail(device_->createStream())) {
+        movesAll_(movesAll), stream_(cantFail(device_->createStream())) {
     cantFail(program_.generators()->set(*stream_, "default", {42, 1000}));
   }
 
@@ -62,12 +74,14 @@ public:
     cantFail(program_.forward(*stream_, inputs_, results, &saved));
     add(outcome, "result", results);
     add(outcome, "argument", inputs_); // some are written
+    hold(results);
     if (!program_.hasBackward())
       return outcome;
     for (const SavedValue &value : cantFail(program_.savedValues(saved)))
       add(outcome, "saved " + value.name, value.value);
     cantFail(program_.backward(*stream_, std::move(saved), tangents_, results));
     add(outcome, "gradient", results);
+    hold(results);
     return outcome;
   }
 
@@ -79,13 +93,33 @@ private:
     for (unsigned i = 0; i < old.size(); ++i)
       if (isStatic(side, i))
         inputs[i] = old[i];
+    for (Value &input : inputs)
+      if (const Tensor *tensor = input.asTensor(); movesAll_ && tensor)
+        input = moved(*tensor);
     return inputs;
+  }
+
+  /// A copy with the same layout somewhere else.
+  Tensor moved(const Tensor &tensor) {
+    size_t bytes = tensor.extentBytes(), offset = random_() % 64 * DeviceAPI::minAlignment;
+    StorageRef storage = cantFail(Storage::allocate(device_, bytes + offset));
+    if (bytes != 0)
+      cantFail(stream_->copy(storage->data() + offset, tensor.data(), bytes));
+    return Tensor(std::move(storage), int64_t(offset), tensor.layout());
+  }
+
+  /// Keeps the results of up to three calls.
+  void hold(const Results &results) {
+    if (movesAll_)
+      held_.push_back(results);
+    while (held_.size() > random_() % 4)
+      held_.pop_front();
   }
 
   /// Fills what moves with 0xFF and frees it.
   void destroy(Side side, std::vector<Value> &old) {
     for (unsigned i = 0; i < old.size(); ++i)
-      if (const Tensor *tensor = old[i].asTensor(); tensor && !isStatic(side, i))
+      if (const Tensor *tensor = old[i].asTensor(); tensor && (movesAll_ || !isStatic(side, i)))
         cantFail(stream_->fill(tensor->data(), 0xff, tensor->extentBytes()));
     cantFail(stream_->synchronize());
     old.clear();
@@ -109,8 +143,11 @@ private:
   Program program_;
   const RecordedValues &values_;
   DeviceRef device_;
+  const bool movesAll_;
   std::unique_ptr<Stream> stream_;
   std::vector<Value> inputs_, tangents_;
+  std::deque<Results> held_;
+  std::mt19937 random_;
 };
 
 class ReplayFixture : public testing::TestWithParam<ReplayCase> {
@@ -158,17 +195,43 @@ protected:
     EXPECT_EQ(counters.eagerRuns, numRegions);
     EXPECT_EQ(counters.replays, 100 * numRegions);
     EXPECT_EQ(counters.failures, 0u);
+    EXPECT_EQ(counters.recaptures, 0u) << "every pointer is understood";
+    if (GetParam().isPatched())
+      expectNoCopies(replayed.program());
     EXPECT_EQ(eager.program().counters().replays, 0u);
+  }
+
+  /// The first time that something moves, the patched graph is proven to do what eager runs do.
+  void verifyPatches(const RunTarget &where) {
+    Sample sample = cantFail(
+        loadSample(GetParam().trace, registry, GetParam().preparation(where.device->device())));
+    ProgramOptions options;
+    options.verifyPatches = true;
+    Player replayed = player(where, options, sample.values, std::move(sample.pair));
+    for (unsigned step = 0; step < 3; ++step)
+      replayed.step();
+    CacheCounters counters = replayed.program().counters();
+    EXPECT_GT(counters.replays, 0u);
+    EXPECT_EQ(counters.recaptures, 0u);
   }
 
   CoreRegistry registry;
 
 private:
+  static void expectNoCopies(const Program &program) {
+    EXPECT_EQ(program.counters().copiedBytes, 0u);
+    EXPECT_GT(program.counters().patches, 0u);
+    program.forEachGraph([](Graph &graph, GraphExec &) {
+      for (uint32_t i = 0; i < graph.numNodes(); ++i)
+        EXPECT_NE(graph.kind(GraphNodeId(i)), GraphNodeKind::Copy) << "node " << i;
+    });
+  }
+
   Player player(const RunTarget &target, ProgramOptions options, const RecordedValues &values,
                 TracePair pair) {
     Program program = cantFail(compile(std::move(pair), target.device, target.executors,
                                        pipelineOf(GetParam().pipeline, target.executors), options));
-    return Player(std::move(program), values, target.device);
+    return Player(std::move(program), values, target.device, GetParam().movesAll);
   }
 };
 

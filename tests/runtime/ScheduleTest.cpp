@@ -23,18 +23,14 @@ std::vector<std::string> accessesOf(const Step &step) {
   return texts;
 }
 
-/// `x: read`, `x: read written` of the copied inputs, by argument.
-std::vector<std::string> copiesOf(const Schedule &schedule, const ScheduledRegion &region) {
+/// `%x: read`, `%x: read written` of the caller's buffers with a policy.
+std::vector<std::string> buffersOf(const Schedule &schedule, const ScheduledRegion &region,
+                                   BufferPolicy policy) {
   std::vector<std::string> texts;
-  for (const ScheduledRegion::Copied &copied : region.copied)
-    texts.push_back(schedule.storages[copied.storage].name + ":" + (copied.isRead ? " read" : "") +
-                    (copied.isWritten ? " written" : ""));
-  return texts;
-}
-std::vector<std::string> staticsOf(const Schedule &schedule, const ScheduledRegion &region) {
-  std::vector<std::string> texts;
-  for (uint32_t storage : region.staticInputs)
-    texts.push_back(schedule.storages[storage].name);
+  for (const RegionBuffer &buffer : region.buffers)
+    if (buffer.policy == policy)
+      texts.push_back(schedule.storages[buffer.storage].name + ":" +
+                      (buffer.isRead ? " read" : "") + (buffer.isWritten ? " written" : ""));
   return texts;
 }
 
@@ -77,7 +73,7 @@ trace @t(%x: f32[4], %b: f32[4] buffer) {
   EXPECT_THAT(accessesOf(schedule.steps[1]), ElementsAre("r2[0, 16)", "r1[0, 16)", "w2[0, 16)"));
   EXPECT_EQ(schedule.steps[1].results[0].storage, 2);
   EXPECT_THAT(schedule.writtenInputs, ElementsAre(1));
-  EXPECT_THAT(schedule.storages, SizeIs(4)) << "x, b, t and the copy of x";
+  EXPECT_THAT(schedule.storages, SizeIs(3)) << "x, b and t";
 }
 
 // Host scalars have slots: of arguments, constants and results of ops; a region takes those that it
@@ -93,7 +89,7 @@ trace @t(%x: f32[4], %lr: f64, %unused: i64) {
   %c: f32[4] = mul(%b, %i)
   return(%c, %i, %lr)
 })");
-  EXPECT_EQ(schedule.numScalars, 4u);
+  EXPECT_EQ(schedule.scalarKinds.size(), 4u);
   ASSERT_THAT(schedule.constants, SizeIs(1));
   EXPECT_EQ(schedule.constants[0].second.i64, 2);
   ASSERT_THAT(schedule.regions, SizeIs(2));
@@ -169,10 +165,10 @@ trace @t(%x: f32[4]) {
 // Regions
 //===----------------------------------------------------------------------===//
 
-// Parameters, buffers and their views are static inputs of a region, others are copied: in unless
-// they are overwritten as a whole, out if they are written.
+// Parameters, buffers and their views are static inputs of a region. What is copied is copied in
+// unless it is overwritten as a whole, and out if it is written.
 TEST_F(ScheduleTest, InputsOfRegions) {
-  Schedule schedule = lowered(R"(
+  constexpr llvm::StringLiteral text = R"(
 trace @t(%x: f32[4], %w: f32[2, 2] parameter, %b: f32[4] buffer, %o: f32[4], %p: f32[4],
          %gaps: f32[2, 2; 4, 1], %m: f32[4]) {
   %v: f32[4] = reshape(%w) {shape = [4]}
@@ -184,20 +180,33 @@ trace @t(%x: f32[4], %w: f32[2, 2] parameter, %b: f32[4] buffer, %o: f32[4], %p:
   %g: f32[2, 2; 4, 1] = zero_(%gaps)
   %k: f32[4] = mul_(%m, %m)
   return()
-})");
+})";
+  Schedule schedule = lowered(text, "execution,cuda-graph{min-ops=1 inputs=copied},del");
   ASSERT_THAT(schedule.regions, SizeIs(1));
   const ScheduledRegion &region = schedule.regions[0];
   EXPECT_EQ(region.begin, 0u);
   EXPECT_EQ(region.end, 6u);
-  EXPECT_THAT(staticsOf(schedule, region), ElementsAre("%w", "%b"));
-  EXPECT_THAT(copiesOf(schedule, region), ElementsAre("%x: read", "%o: written", "%p: read written",
-                                                      "%gaps: read written", "%m: read written"));
-  for (const ScheduledRegion::Copied &copied : region.copied) {
-    const PlannedStorage &staging = schedule.storages[copied.staging];
-    EXPECT_EQ(staging.bytes, schedule.storages[copied.storage].bytes);
+  const char *others[] = {"%x: read", "%o: written", "%p: read written", "%gaps: read written",
+                          "%m: read written"};
+  EXPECT_THAT(buffersOf(schedule, region, BufferPolicy::Static),
+              ElementsAre("%w: read", "%b: read written"));
+  EXPECT_THAT(buffersOf(schedule, region, BufferPolicy::Copied), testing::ElementsAreArray(others));
+  for (const RegionBuffer &buffer : region.buffers) {
+    EXPECT_EQ(buffer.consumers, 1u);
+    if (buffer.policy != BufferPolicy::Copied)
+      continue;
+    const PlannedStorage &staging = schedule.storages[buffer.staging];
+    EXPECT_EQ(staging.bytes, schedule.storages[buffer.storage].bytes);
     EXPECT_EQ(staging.begin, region.begin);
-    EXPECT_EQ(staging.end, copied.isWritten ? region.end - 1 : 0) << staging.name;
+    EXPECT_EQ(staging.end, buffer.isWritten ? region.end - 1 : 0) << staging.name;
   }
+
+  // What is patched has no copy.
+  schedule = lowered(text, "execution,cuda-graph{min-ops=1 inputs=patched},del");
+  EXPECT_THAT(buffersOf(schedule, schedule.regions[0], BufferPolicy::Patched),
+              testing::ElementsAreArray(others));
+  for (const PlannedStorage &storage : schedule.storages)
+    EXPECT_FALSE(llvm::StringRef(storage.name).startswith("copy of")) << storage.name;
 }
 
 // What the attribute `inputs` of a region says goes before the tags.
@@ -216,13 +225,13 @@ TEST_F(ScheduleTest, PolicyOfInputs) {
 })";
   struct Case {
     const char *policies;
-    std::vector<std::string> fixed, copied;
+    std::vector<std::string> fixed, patched, copied;
   };
   const Case cases[] = {
-      {R"("auto", "auto")", {"%w"}, {"%x: read"}},
-      {R"("static", "copied")", {"%x"}, {"%w: read"}},
-      {R"("static", "static")", {"%x", "%w"}, {}},
-      {R"("patched", "copied")", {}, {"%x: read", "%w: read"}},
+      {R"("auto", "auto")", {"%w: read"}, {"%x: read"}, {}},
+      {R"("static", "copied")", {"%x: read"}, {}, {"%w: read"}},
+      {R"("static", "static")", {"%x: read", "%w: read"}, {}, {}},
+      {R"("patched", "copied")", {}, {"%x: read"}, {"%w: read"}},
   };
   for (const Case &item : cases) {
     SCOPED_TRACE(item.policies);
@@ -233,8 +242,10 @@ TEST_F(ScheduleTest, PolicyOfInputs) {
     EXPECT_EQ(schedule.regions[0].id, 3u);
     EXPECT_EQ(schedule.regions[0].numOps, 2u);
     EXPECT_TRUE(schedule.regions[0].domain);
-    EXPECT_EQ(staticsOf(schedule, schedule.regions[0]), item.fixed);
-    EXPECT_EQ(copiesOf(schedule, schedule.regions[0]), item.copied);
+    const ScheduledRegion &region = schedule.regions[0];
+    EXPECT_EQ(buffersOf(schedule, region, BufferPolicy::Static), item.fixed);
+    EXPECT_EQ(buffersOf(schedule, region, BufferPolicy::Patched), item.patched);
+    EXPECT_EQ(buffersOf(schedule, region, BufferPolicy::Copied), item.copied);
     EXPECT_EQ(schedule.resultPlans[0].place.storage, schedule.steps[1].results[0].storage);
   }
 }
@@ -280,7 +291,7 @@ TEST_F(ScheduleTest, Degenerate) {
 //===----------------------------------------------------------------------===//
 
 // What the forward saves is, in the backward, the same bytes: of an argument, the slab or a result;
-// views share them, scalars are copied.
+// views share them, scalars go by value.
 TEST_F(ScheduleTest, Saved) {
   TracePair pair = piped(R"(
 pair @p {
@@ -324,6 +335,8 @@ pair @p {
   EXPECT_EQ(backward.steps[3].operands[0].byteOffset, 8);
   EXPECT_EQ(backward.steps[3].operands[0].storage, backward.steps[4].operands[0].storage);
   ASSERT_THAT(backward.regions, SizeIs(1));
-  EXPECT_THAT(staticsOf(backward, backward.regions[0]), ElementsAre("%w"));
-  EXPECT_THAT(copiesOf(backward, backward.regions[0]), ElementsAre("%g: read"));
+  EXPECT_THAT(buffersOf(backward, backward.regions[0], BufferPolicy::Static),
+              ElementsAre("%w: read"));
+  EXPECT_THAT(buffersOf(backward, backward.regions[0], BufferPolicy::Patched),
+              ElementsAre("%g: read"));
 }

@@ -1,9 +1,10 @@
 //===- DeviceConformance.h - What every device must do ----------*- C++ -*-===//
 //
 // One suite of tests for all devices. A test of a device describes how to make it and where to find
-// three kernels, and instantiates `DeviceConformance`, `DeviceCaptureConformance` and, if work of
-// the device runs beside the calls that submit it, `DeviceInFlightConformance`, each in the header
-// of its name. Device memory is only touched through streams.
+// three kernels, and instantiates `DeviceConformance`, `DeviceCaptureConformance`,
+// `DeviceNodesConformance` and, if work of the device runs beside the calls that submit it,
+// `DeviceInFlightConformance`, each in the header of its name. Device memory is only touched
+// through streams.
 //
 //===----------------------------------------------------------------------===//
 

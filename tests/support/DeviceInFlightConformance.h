@@ -37,6 +37,15 @@ protected:
       open();
     });
   }
+  /// Opens from another thread if this one has not in 10 s, so that a call that must not wait and
+  /// does is a failure, not a test without end.
+  void openAtLatest() {
+    opener_ = std::thread([this] {
+      for (int i = 0; i < 1000 && !flag->load(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      open();
+    });
+  }
   void joinOpener() {
     if (opener_.joinable())
       opener_.join();
@@ -176,6 +185,40 @@ TEST_P(DeviceInFlightConformance, PatchWhileInFlight) {
   std::vector<int> expected;
   for (int i = 0; i < numLaunches; ++i)
     expected.insert(expected.end(), {1, 0x01010101 * i, 0x01010101 * i});
+  EXPECT_EQ(read(p, numLaunches * 3), expected);
+}
+
+/// A launch keeps the parameters and pieces it was submitted with, while the exec is set to others
+/// and updated to those of another graph.
+TEST_P(DeviceInFlightConformance, UpdateWhileInFlight) {
+  const int numLaunches = 4;
+  auto p = zeros(numLaunches * 3);
+  auto s = stream();
+  auto make = [&](int *at) {
+    auto graph = ok(device->createGraph());
+    GraphNodeId add = ok(graph->addKernel(kernel(TestKernel::Add1, at), {}));
+    ok(graph->addGather(CopyPiece{at + 1, at, 4}, add));
+    return graph;
+  };
+  std::vector<std::unique_ptr<Graph>> graphs;
+  for (int i = 0; i < numLaunches; ++i)
+    graphs.push_back(make(p.get() + 3 * i));
+  auto exec = ok(graphs[0]->instantiate());
+  ok(s->launch(gate()));
+  openAtLatest();
+  for (int i = 0; i < numLaunches; ++i) {
+    int *at = p.get() + 3 * i;
+    ok(exec->update(*graphs[i]));
+    ok(exec->launch(*s));
+    ok(exec->setGather(GraphNodeId(1), CopyPiece{at + 2, at, 4}));
+    ok(exec->launch(*s));
+  }
+  EXPECT_FALSE(ok(s->query()));
+  open();
+  ok(s->synchronize());
+  std::vector<int> expected;
+  for (int i = 0; i < numLaunches; ++i)
+    expected.insert(expected.end(), {2, 1, 2});
   EXPECT_EQ(read(p, numLaunches * 3), expected);
 }
 

@@ -79,6 +79,13 @@ public:
     return block;
   }
   std::byte *address(unsigned block) const { return blocks_[block].base + guard; }
+  /// What is between the guards, by block.
+  std::vector<llvm::ArrayRef<std::byte>> ranges() const {
+    std::vector<llvm::ArrayRef<std::byte>> ranges;
+    for (const Block &block : blocks_)
+      ranges.push_back({block.base + guard, block.bytes() - 2 * guard});
+    return ranges;
+  }
 
   /// Waits for all work and copies every block back. Errors: the device's; a guard that changed.
   llvm::Error fetch() {
@@ -249,7 +256,9 @@ private:
     auto kernel = op_.executor->compile(op_.trace, op_.id, target_.device);
     if (!kernel)
       return kernel.takeError();
-    if (llvm::Error error = (*kernel)->enqueue(stream_, args))
+    if (llvm::Error error = target_.launch
+                                ? target_.launch(**kernel, args, memory_.ranges(), stream_)
+                                : (*kernel)->enqueue(stream_, args))
       return error;
     return stream_.synchronize();
   }

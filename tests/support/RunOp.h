@@ -14,10 +14,16 @@
 
 namespace rondo {
 
+/// Gives a kernel's work to `stream`. `memory` is all that the addresses in `args` can lie in.
+using OpLauncher = std::function<llvm::Error(const Kernel &kernel, const KernelArgs &args,
+                                             llvm::ArrayRef<llvm::ArrayRef<std::byte>> memory,
+                                             Stream &stream)>;
+
 /// Who runs ops: the first of `executors` that claims one, on `device`. Borrows the executors.
 struct OpTarget {
   DeviceRef device;
   std::vector<const Executor *> executors;
+  OpLauncher launch = nullptr; ///< null: the kernel's work goes to the stream as it is
 };
 /// The executor `host` on a host device whose work runs in the call that submits it.
 const OpTarget &hostOpTarget();

@@ -115,12 +115,15 @@ llvm::Expected<std::unique_ptr<ChainProgram>> ChainProgram::create(const BenchSe
   chain->program_.emplace(std::move(*program));
 
   std::vector<RegionInfo> regions = chain->program_->regions();
-  if (regions.size() != 1 || regions[0].numStatic != numInputs || regions[0].numCopied != 0 ||
+  if (regions.size() != 1 || regions[0].buffers.size() != numInputs ||
+      regions[0].count(BufferPolicy::Static) != numInputs ||
       chain->program_->results().size() != numResults)
     return makeError("the chain is not one region of " + llvm::Twine(numInputs) +
                      " static inputs: " + llvm::Twine(regions.size()) + " regions, " +
-                     llvm::Twine(regions.empty() ? 0 : regions[0].numStatic) + " static, " +
-                     llvm::Twine(regions.empty() ? 0 : regions[0].numCopied) + " copied");
+                     llvm::Twine(regions.empty() ? 0 : regions[0].buffers.size()) +
+                     " inputs, of which " +
+                     llvm::Twine(regions.empty() ? 0 : regions[0].count(BufferPolicy::Static)) +
+                     " are static");
   llvm::Expected<std::unique_ptr<Stream>> stream = setup.device->createStream();
   if (!stream)
     return stream.takeError();

@@ -37,11 +37,13 @@ void rondo::printReport(const RunReport &report, llvm::raw_ostream &os) {
   os << report.name << '\n';
   for (const RegionInfo &region : report.regions)
     os << "  region " << region.id << " of the " << sideName(region.side) << ": " << region.numOps
-       << " ops, arguments: " << region.numStatic << " static, " << region.numCopied << " copied ("
-       << bytes(region.copiedBytes) << " per replay)\n";
+       << " ops, arguments: " << region.count(BufferPolicy::Static) << " static, "
+       << region.count(BufferPolicy::Patched) << " patched, " << region.count(BufferPolicy::Copied)
+       << " copied (" << bytes(region.copiedBytes) << " per replay)\n";
   const CacheCounters &counters = report.counters;
   os << "  graphs: " << counters.entries << " held, " << counters.captures << " captured, "
      << counters.replays << " replays, " << counters.eagerRuns << " eager runs, "
+     << counters.patches << " patches of " << counters.patchedNodes << " nodes, "
      << counters.recaptures << " recaptures, " << counters.failures << " failures, "
      << counters.evictions << " evictions\n";
   printMemory("forward", report.memory[0], os);

@@ -27,9 +27,11 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace rondo {
 
@@ -45,6 +47,58 @@ struct KernelLaunch {
   /// The parameters as the kernel's ABI packs them, each at its natural alignment; the block itself
   /// is aligned to 16 bytes when the kernel sees it.
   llvm::ArrayRef<std::byte> parameters;
+};
+
+/// What a fill writes: a byte, or an element of 2 or 4 bytes, again and again. Equal if the bytes
+/// that are written are: an element that repeats a shorter one is the shorter one.
+class FillValue {
+public:
+  constexpr FillValue(uint8_t byte = 0) : element_(byte) {}
+  /// The lowest `elementBytes` bytes of `element`, the lowest first; 1, 2 or 4.
+  constexpr FillValue(uint32_t element, unsigned elementBytes)
+      : element_(element), elementBytes_(elementBytes) {
+    assert((elementBytes == 1 || elementBytes == 2 || elementBytes == 4) &&
+           "no size of an element");
+    for (unsigned half = elementBytes / 2; half && repeats(half); half /= 2)
+      elementBytes_ = half;
+    element_ &= uint32_t(~uint64_t(0) >> (64 - 8 * elementBytes_));
+  }
+
+  constexpr uint32_t element() const { return element_; }
+  constexpr unsigned elementBytes() const { return elementBytes_; }
+  /// The same bytes as an element of 4 bytes.
+  constexpr uint32_t repeated() const {
+    return elementBytes_ == 1   ? element_ * 0x01010101
+           : elementBytes_ == 2 ? element_ * 0x00010001
+                                : element_;
+  }
+  /// Can elements of `elementBytes` bytes fill exactly these bytes?
+  static bool fits(const void *destination, size_t bytes, unsigned elementBytes) {
+    return reinterpret_cast<uintptr_t>(destination) % elementBytes == 0 &&
+           bytes % elementBytes == 0;
+  }
+
+  friend constexpr bool operator==(FillValue a, FillValue b) {
+    return a.element_ == b.element_ && a.elementBytes_ == b.elementBytes_;
+  }
+  friend constexpr bool operator!=(FillValue a, FillValue b) { return !(a == b); }
+
+private:
+  /// Are the lowest `half` bytes those above them, too?
+  constexpr bool repeats(unsigned half) const {
+    uint32_t mask = (uint32_t(1) << (8 * half)) - 1;
+    return (element_ & mask) == ((element_ >> (8 * half)) & mask);
+  }
+
+  uint32_t element_;
+  unsigned elementBytes_ = 1;
+};
+
+/// One piece of a gather.
+struct CopyPiece {
+  void *destination = nullptr;
+  const void *source = nullptr;
+  size_t bytes = 0;
 };
 
 /// Where a kernel puts its work: a stream, which runs it, or a graph under construction, which
@@ -94,6 +148,17 @@ using GraphNodeId = Id<GraphNodeTag>;
 enum class GraphNodeKind : uint8_t { Kernel, Fill, Copy, Empty, Conditional, Other };
 llvm::StringRef graphNodeKindName(GraphNodeKind kind);
 
+/// What a node does; which fields count depends on `kind`. The parameters of a kernel that were
+/// read from a graph are borrowed: valid until the graph changes or is read again.
+struct GraphNodeParameters {
+  GraphNodeKind kind = GraphNodeKind::Empty;
+  KernelLaunch kernel;          ///< of a kernel
+  void *destination = nullptr;  ///< of a fill or copy
+  const void *source = nullptr; ///< of a copy
+  size_t bytes = 0;             ///< of a fill or copy; 0: the addresses mean nothing
+  FillValue value;              ///< of a fill
+};
+
 class GraphExec;
 
 /// A graph that is being made: the template of execs. Dependencies name nodes of the same graph.
@@ -104,16 +169,26 @@ public:
   virtual DeviceAPI &device() = 0;
   virtual llvm::Expected<GraphNodeId> addKernel(const KernelLaunch &launch,
                                                 llvm::ArrayRef<GraphNodeId> dependencies) = 0;
-  virtual llvm::Expected<GraphNodeId> addFill(void *destination, uint8_t value, size_t bytes,
+  /// Whole elements of the value, aligned to their size.
+  virtual llvm::Expected<GraphNodeId> addFill(void *destination, FillValue value, size_t bytes,
                                               llvm::ArrayRef<GraphNodeId> dependencies) = 0;
   virtual llvm::Expected<GraphNodeId> addCopy(void *destination, const void *source, size_t bytes,
                                               llvm::ArrayRef<GraphNodeId> dependencies) = 0;
   virtual llvm::Expected<GraphNodeId> addEmpty(llvm::ArrayRef<GraphNodeId> dependencies) = 0;
+  /// A kernel that makes several small copies, 1 to maxCopyPieces, within the memory of the device.
+  /// What one piece writes no piece reads and no other writes. Any alignment; 16 bytes are fastest.
+  virtual llvm::Expected<GraphNodeId> addGather(llvm::ArrayRef<CopyPiece> pieces,
+                                                llvm::ArrayRef<GraphNodeId> dependencies) = 0;
 
   virtual size_t numNodes() const = 0;
   virtual GraphNodeKind kind(GraphNodeId node) const = 0;
   /// Direct dependencies, sorted, without duplicates.
   virtual llvm::SmallVector<GraphNodeId, 4> dependencies(GraphNodeId node) const = 0;
+  /// Of any node, also of one that a library's call made in a capture: to set an exec's node to
+  /// what was read changes nothing. Errors: InvalidArgument for no node; for one that does anything
+  /// else (Conditional, Other), or a fill or copy in more than one dimension or of other than plain
+  /// memory.
+  virtual llvm::Expected<GraphNodeParameters> parameters(GraphNodeId node) = 0;
 
   /// The exec keeps what it needs; the graph may change or go.
   virtual llvm::Expected<std::unique_ptr<GraphExec>> instantiate() = 0;
@@ -132,11 +207,22 @@ public:
   /// As `launch`, for who knows that the stream is not being captured: saves the question.
   virtual llvm::Error launchUncaptured(Stream &stream) { return launch(stream); }
   /// Errors: InvalidArgument if the node is of another kind, or the kernel another function or one
-  /// with more bytes of parameters.
+  /// with more bytes of parameters. What a launch does not say (clusters, cooperation) stays.
   virtual llvm::Error setKernel(GraphNodeId node, const KernelLaunch &launch) = 0;
-  virtual llvm::Error setFill(GraphNodeId node, void *destination, uint8_t value, size_t bytes) = 0;
+  /// Errors: InvalidArgument, also if the value's elements are longer than those of the node.
+  virtual llvm::Error setFill(GraphNodeId node, void *destination, FillValue value,
+                              size_t bytes) = 0;
   virtual llvm::Error setCopy(GraphNodeId node, void *destination, const void *source,
                               size_t bytes) = 0;
+  /// Errors: InvalidArgument, also if the node is no gather, or one of other sizes in this order.
+  virtual llvm::Error setGather(GraphNodeId node, llvm::ArrayRef<CopyPiece> pieces) = 0;
+  /// As the function above for the kind of `parameters`; nothing for an empty node. Errors:
+  /// InvalidArgument, also for parameters of another kind.
+  llvm::Error set(GraphNodeId node, const GraphNodeParameters &parameters);
+  /// Makes this the exec of `graph`, which has the same nodes with the same kernels and
+  /// dependencies and may have other parameters. Errors: InvalidArgument that names the node that
+  /// differs; then the exec is as before.
+  virtual llvm::Error update(const Graph &graph) = 0;
 };
 
 /// The end of a stream's work, wherever that is when it is asked for: the price of ordering two
@@ -204,6 +290,8 @@ class DeviceAPI : public std::enable_shared_from_this<DeviceAPI> {
 public:
   /// Alignment in bytes of what `allocate` returns, and of a Tensor's data that kernels may assume.
   static constexpr size_t allocationAlignment = 256, minAlignment = 16;
+  /// Most pieces of one gather.
+  static constexpr size_t maxCopyPieces = 64;
 
   virtual ~DeviceAPI();
 
@@ -234,5 +322,12 @@ public:
 };
 
 using DeviceRef = std::shared_ptr<DeviceAPI>;
+
+// For devices: what is wrong with arguments, or empty.
+
+llvm::StringRef problemOfFill(const void *destination, FillValue value, size_t bytes);
+std::string problemOfGather(llvm::ArrayRef<CopyPiece> pieces);
+/// Of pieces for a gather with pieces of these sizes.
+std::string problemOfGather(llvm::ArrayRef<CopyPiece> pieces, llvm::ArrayRef<size_t> sizes);
 
 } // namespace rondo

@@ -119,6 +119,8 @@ struct CUDAGraphOptions {
   /// The device whose ops are captured. Default: the first device other than a host in the trace,
   /// else the host.
   std::optional<Device> device;
+  /// What the default `inputPolicy` answers for an input that may be anywhere.
+  InputPolicy inputs = InputPolicy::Auto;
   /// Names of ops that the default `canFuse` denies: to find out which op a graph suffers from.
   std::vector<std::string> deny;
   /// Any op that is left out of a region for another reason than policy is an error.
@@ -147,8 +149,8 @@ protected:
   /// in program order, forward before backward. An op that is not legal in a region stays out
   /// whatever the answer; `must` makes that an error.
   virtual FusionVerdict canFuse(const FusionQuery &query) const;
-  /// Policy. A hint: is this region input's address the same on every call? Default: `Static` where
-  /// the transform knows it to be, else `Auto`.
+  /// Policy. How does this input reach the region's graph? Default: `Static` where the transform
+  /// knows that its address stays, else `options.inputs`.
   virtual InputPolicy inputPolicy(const InputQuery &query) const;
   /// Policy. Is the region worth a graph? Default: at least `options.minOps` ops that launch
   /// something.

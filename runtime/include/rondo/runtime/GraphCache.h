@@ -25,20 +25,23 @@ struct CacheCounters {
   uint64_t captures = 0;   ///< graphs built
   uint64_t replays = 0;    ///< launches of graphs
   uint64_t eagerRuns = 0;  ///< runs of a region without a graph: the first of each entry, fallbacks
-  uint64_t recaptures = 0; ///< graphs rebuilt because a static input moved
+  uint64_t patches = 0;      ///< times that pointers in a graph were changed, some of these replays
+  uint64_t patchedNodes = 0; ///< nodes whose pointers were
+  uint64_t recaptures = 0;   ///< graphs rebuilt because a buffer moved that could not be patched
   uint64_t failures = 0;   ///< graphs that could not be built
   uint64_t evictions = 0;  ///< entries dropped to stay within the bound
   uint64_t copiedBytes = 0; ///< copied in and out by replays
 };
 
-/// What tells entries apart. Not addresses: static inputs are checked, others copied.
+/// What tells entries apart. Not addresses: they are compared, and changed in the graph.
 struct GraphKey {
   uint64_t program = 0; ///< of one specialisation of a program; never reused
   uint32_t region = 0;  ///< numbered within it
   uint64_t lane = 0;
-  /// Blocks of memory whose addresses the graph holds, never reused; 0 where it holds none.
+  /// Blocks of memory whose addresses the graph holds for good, never reused; 0 where it holds
+  /// none.
   uint64_t slab = 0, results = 0, forwardResults = 0;
-  /// Host scalars that enter the region, by value.
+  /// Host scalars that enter the region and that the graph cannot follow, by value.
   llvm::SmallVector<uint64_t, 2> scalars;
 
   friend bool operator==(const GraphKey &, const GraphKey &) = default;
@@ -82,6 +85,10 @@ public:
       copiedBytes_.fetch_add(copiedBytes, std::memory_order_relaxed);
   }
   void countEagerRun() { eagerRuns_.fetch_add(1, std::memory_order_relaxed); }
+  void countPatch(uint64_t nodes) {
+    patches_.fetch_add(1, std::memory_order_relaxed);
+    patchedNodes_.fetch_add(nodes, std::memory_order_relaxed);
+  }
   void countRecapture() { recaptures_.fetch_add(1, std::memory_order_relaxed); }
   void countFailure() { failures_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -102,8 +109,9 @@ private:
   std::unordered_map<GraphKey, Held, KeyHash> entries_;
   size_t maxEntries_ = 512;
   double age_ = 0; ///< value of the entry evicted last
-  std::atomic<uint64_t> captures_ = 0, replays_ = 0, eagerRuns_ = 0, recaptures_ = 0, failures_ = 0,
-                        evictions_ = 0, copiedBytes_ = 0;
+  std::atomic<uint64_t> captures_ = 0, replays_ = 0, eagerRuns_ = 0, patches_ = 0,
+                        patchedNodes_ = 0, recaptures_ = 0, failures_ = 0, evictions_ = 0,
+                        copiedBytes_ = 0;
 };
 
 } // namespace rondo

@@ -18,6 +18,7 @@
 #include "rondo/executors/Executor.h"
 #include "rondo/executors/Value.h"
 #include "rondo/ir/TracePair.h"
+#include "rondo/runtime/BufferCosts.h"
 #include "rondo/runtime/Generators.h"
 #include "rondo/runtime/GraphCache.h"
 
@@ -40,14 +41,23 @@ enum class CaptureFailure : uint8_t {
 };
 
 /// What happens when a static input's address is another than at capture.
-enum class StaticMove : uint8_t { Recapture, Error };
+enum class StaticMove : uint8_t {
+  Follow, ///< the pointers in the graph are changed, or it is captured anew
+  Error,  ///< the call fails before anything runs, naming the argument
+};
 
 struct ProgramOptions {
   /// Most calls in flight on different streams; each needs an arena and graphs of its own. Further
   /// streams wait for a lane.
   unsigned maxLanes = 1;
   CaptureFailure onCaptureFailure = CaptureFailure::Split;
-  StaticMove onStaticMove = StaticMove::Recapture;
+  StaticMove onStaticMove = StaticMove::Follow;
+  /// What policy `auto` decides by; absent: measured when the first pair that needs them compiles.
+  std::optional<BufferCosts> costs;
+  /// When the pointers of a graph are changed for the first time, the region first runs on copies
+  /// of its buffers, eagerly and by the graph, and both must give the same bits and write nothing
+  /// elsewhere: for tests and for executors that are new. An error of the call otherwise.
+  bool verifyPatches = false;
   /// Generators to draw from; null: the program has its own.
   std::shared_ptr<Generators> generators;
   /// Fills planned memory with 0xFF when what was in it is dead, eagerly and in graphs: for tests.
@@ -66,14 +76,25 @@ struct ParameterInfo {
   bool isMissing = false; ///< a result that is never there (no gradient)
 };
 
+/// A buffer of the caller's that a region uses.
+struct BufferInfo {
+  std::string name; ///< of the value
+  BufferPolicy policy = BufferPolicy::Patched;
+  std::string why; ///< who chose the policy, or what it was chosen by
+  uint64_t bytes = 0;
+  unsigned consumers = 0; ///< ops that use it
+  bool isWritten = false;
+};
+
 /// What became of one region.
 struct RegionInfo {
   Side side = Side::Forward;
   unsigned id = 0; ///< the attribute `region`
   unsigned numOps = 0;
-  unsigned numStatic = 0,
-           numCopied = 0;   ///< inputs that are the caller's, by how they reach a graph
+  std::vector<BufferInfo> buffers;
   uint64_t copiedBytes = 0; ///< per replay, in and out
+
+  unsigned count(BufferPolicy policy) const;
 };
 
 /// Bytes of one trace's memory on the first device.
@@ -147,12 +168,23 @@ public:
   /// results are empty.
   llvm::Error forward(Stream &stream, llvm::ArrayRef<Value> inputs,
                       llvm::SmallVectorImpl<Value> &results, SavedState *saved = nullptr);
-  /// The same for the backward, whose inputs are the incoming gradients. Consumes `saved`; the
+  /// The same, but a result that `outputs` holds a tensor for is written to it and is that tensor:
+  /// nothing is copied. `outputs` has one for each result, null for memory of the program's. Errors
+  /// also, before anything runs, naming the result: an output of another dtype, shape, strides or
+  /// device, at an address that is not a multiple of 16, that shares memory with an argument,
+  /// something saved, or another output; for a result that is missing, a scalar, an argument, or a
+  /// part of a larger value.
+  llvm::Error forwardInto(Stream &stream, llvm::ArrayRef<Value> inputs,
+                          llvm::ArrayRef<Tensor> outputs, llvm::SmallVectorImpl<Value> &results,
+                          SavedState *saved = nullptr);
+  /// The same as forward for the backward, whose inputs are the incoming gradients. Consumes `saved`; the
   /// memory goes back when the work is done. Errors also: `saved` is empty, consumed, or of another
   /// program.
   llvm::Error backward(Stream &stream, SavedState &&saved, llvm::ArrayRef<Value> inputs,
                        llvm::SmallVectorImpl<Value> &results);
-  /// The same, but `saved` can be used again.
+  llvm::Error backwardInto(Stream &stream, SavedState &&saved, llvm::ArrayRef<Value> inputs,
+                           llvm::ArrayRef<Tensor> outputs, llvm::SmallVectorImpl<Value> &results);
+  /// As backward, but `saved` can be used again.
   llvm::Error backwardRetaining(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
                                 llvm::SmallVectorImpl<Value> &results);
 
@@ -169,6 +201,8 @@ public:
   const std::shared_ptr<Generators> &generators() const;
   /// Sum over the caches that the program's regions use, of all programs that share them.
   CacheCounters counters() const;
+  /// Calls `visit` with every graph in those caches; see GraphCache::forEachGraph.
+  void forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const;
   /// Of the specialisation called last. Empty for a pair with symbols before its first call.
   std::vector<RegionInfo> regions() const;
   MemoryInfo memory(Side side) const;

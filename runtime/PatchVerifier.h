@@ -1,0 +1,15 @@
+//===- PatchVerifier.h - Does a patched graph do what it should? -*- C++ -*-===//
+
+#pragma once
+
+#include "GraphBuilder.h"
+
+namespace rondo {
+
+/// Runs the region eagerly and by the graph of `entry`, which was explained, each on copies of the
+/// call's buffers at other addresses, and compares all that outlives the region bit by bit.
+/// Afterwards everything is as before. Waits for `stream`. Errors: one that names what differs, and
+/// the device's.
+llvm::Error verifyPatches(const GraphRequest &request, GraphEntry &entry, Stream &stream);
+
+} // namespace rondo

@@ -1,0 +1,103 @@
+//===- BufferChoiceTest.cpp - Patched or copied ---------------------------===//
+
+#include "BufferChoice.h"
+
+#include "rondo/host/HostDevice.h"
+
+#include <gmock/gmock.h>
+
+using namespace rondo;
+using testing::HasSubstr;
+
+namespace {
+
+/// Costs as they were measured on an H200: half a microsecond a node, one a copy, 3 TB/s.
+BufferCosts usualCosts() {
+  return {.patchedNode = 0.5e-6, .copyNode = 1e-6, .gatherNode = 2.5e-6, .byte = 3e-13};
+}
+
+class BufferChoiceTest : public testing::Test {
+protected:
+  void add(uint64_t bytes, unsigned consumers, bool isWritten = false) {
+    RegionBuffer buffer;
+    buffer.storage = schedule.storages.size();
+    buffer.consumers = consumers;
+    buffer.isRead = true;
+    buffer.isWritten = isWritten;
+    buffers.push_back(buffer);
+    PlannedStorage storage;
+    storage.bytes = bytes;
+    schedule.storages.push_back(storage);
+  }
+  /// `p` and `c`, by buffer.
+  std::string choose(const BufferCosts &costs = usualCosts()) {
+    std::vector<RegionBuffer *> pointers;
+    for (RegionBuffer &buffer : buffers)
+      pointers.push_back(&buffer);
+    choosePolicies(pointers, schedule, costs);
+    std::string text;
+    for (const RegionBuffer &buffer : buffers)
+      text += buffer.policy == BufferPolicy::Patched ? 'p' : 'c';
+    return text;
+  }
+
+  Schedule schedule;
+  std::vector<RegionBuffer> buffers;
+};
+
+// A large buffer with few consumers is patched, with many it is copied; a written one is copied
+// twice.
+TEST_F(BufferChoiceTest, OneBuffer) {
+  add(16 << 20, 4);        // 2 us against 6
+  add(16 << 20, 64);       // 32 us against 6
+  add(16 << 20, 20, true); // 10 us against 12
+  add(100000, 3);          // 1.5 us against 1.03
+  add(100000, 2);          // 1.0 us against 1.03
+  EXPECT_EQ(choose(), "pcpcp");
+  EXPECT_THAT(buffers[1].why,
+              HasSubstr("16777216 bytes, 64 ops: 32.00 us patched, 6.03 us copied"));
+}
+
+// With one consumer a copy has nothing to gain, whatever it costs.
+TEST_F(BufferChoiceTest, OneConsumer) {
+  add(4, 1);
+  add(4, 0);
+  EXPECT_EQ(choose(BufferCosts()), "pp");
+  EXPECT_THAT(buffers[0].why, HasSubstr("as many nodes"));
+}
+
+// Small buffers share the node that copies them: it pays for many, not for one.
+TEST_F(BufferChoiceTest, SmallOnesTogether) {
+  add(1024, 4); // 2 us patched
+  EXPECT_EQ(choose(), "p");
+  add(1024, 4);
+  EXPECT_EQ(choose(), "cc");
+  add(1024, 1);
+  add(1 << 20, 2); // has its own node: 1.0 us against 1.3
+  EXPECT_EQ(choose(), "ccpp");
+}
+
+TEST_F(BufferChoiceTest, None) {
+  EXPECT_EQ(choose(), "");
+}
+
+// The host's costs can be measured, and are not nothing.
+TEST(BufferCostsTest, Measured) {
+  DeviceRef device = createHostDevice();
+  BufferCosts costs = llvm::cantFail(measureBufferCosts(device));
+  EXPECT_GT(costs.patchedNode, 0);
+  EXPECT_GT(costs.copyNode, 0);
+  EXPECT_GT(costs.gatherNode, 0);
+  EXPECT_GT(costs.byte, 0);
+  EXPECT_LT(costs.byte, 1e-6) << "a byte in less than a microsecond";
+  EXPECT_EQ(device->memoryUse().bytes, 0u);
+}
+
+// Without memory to measure in there is an error, not a guess.
+TEST(BufferCostsTest, OutOfMemory) {
+  llvm::Expected<BufferCosts> costs = measureBufferCosts(createHostDevice({.memoryLimit = 1000}));
+  ASSERT_FALSE(bool(costs));
+  EXPECT_THAT(llvm::toString(costs.takeError()), HasSubstr("out of memory"));
+}
+
+} // namespace
