@@ -1,4 +1,10 @@
 //===- Attention.cuh - From products to attention weights -------*- C++ -*-===//
+//
+// Lanes exchange what they have by shuffles of our own: all lanes of a group need the result, each
+// for its part of a row, and an exchange of both ways gives it to them. cub::WarpReduce gives it to
+// one, from where it would have to be shuffled once more.
+//
+//===----------------------------------------------------------------------===//
 
 #pragma once
 

@@ -2,17 +2,11 @@
 
 #include "KeySort.h"
 
-#include "llvm/Support/MathExtras.h"
-
 using namespace rondo;
 using namespace rondo::cuda;
 
-CUDAGrid cuda::sortInBlockGrid(int64_t rows, int64_t size, uint32_t keyBytes) {
-  uint32_t padded = uint32_t(llvm::PowerOf2Ceil(std::max<int64_t>(size, 2)));
-  uint32_t threads = std::clamp<uint32_t>(padded / 2, 32, maxSortThreads);
-  return {{blocksFor(rows, 1), 1, 1},
-          {threads, 1, 1},
-          padded * (keyBytes + uint32_t(sizeof(uint32_t)))};
+CUDAGrid cuda::sortInBlockGrid(int64_t rows, int64_t size) {
+  return {{blocksFor(rows, 1), 1, 1}, {uint32_t(sortThreads(size)), 1, 1}};
 }
 
 llvm::Expected<KeySort> KeySort::get(int64_t rows, int64_t size, unsigned bits,
@@ -35,7 +29,7 @@ llvm::Expected<KeySort> KeySort::get(int64_t rows, int64_t size, unsigned bits,
       sort.positions_[i] = parts.add(uint64_t(rows) * size * sizeof(uint32_t));
   }
   if (sort.isShort()) {
-    functions.push_back({sorting::keysInBlock(sort.isWide_)});
+    functions.push_back({sorting::keysInBlock(sort.isWide_, size)});
     return sort;
   }
   sort.counts_ = parts.add(uint64_t(rows) * sort.tiles_ * sortDigits * sizeof(uint32_t));
@@ -59,7 +53,7 @@ llvm::Error KeySort::enqueue(const CUDAWork &work, void *workspace) const {
     params.keys = keys(workspace);
     params.sortedKeys = partAt(workspace, keys_[1]);
     params.sortedPositions = positions(1);
-    return work.launch(firstFunction_, sortInBlockGrid(rows_, size_, isWide_ ? 8 : 4), params);
+    return work.launch(firstFunction_, sortInBlockGrid(rows_, size_), params);
   }
   params.counts = static_cast<uint32_t *>(partAt(workspace, counts_));
   CUDAGrid tiles{{blocksFor(rows_ * tiles_, 1), 1, 1}, {sortBlock, 1, 1}};

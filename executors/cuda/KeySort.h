@@ -57,7 +57,7 @@ private:
   uint64_t keys_[2] = {}, positions_[2] = {}, counts_ = 0;
 };
 
-/// Blocks of threads, and their shared memory, that sort rows of `size` keys of `keyBytes` each.
-CUDAGrid sortInBlockGrid(int64_t rows, int64_t size, uint32_t keyBytes);
+/// Blocks of threads that sort short rows of `size` keys.
+CUDAGrid sortInBlockGrid(int64_t rows, int64_t size);
 
 } // namespace rondo::cuda

@@ -17,7 +17,7 @@ struct AddTotals {
   }
 };
 __device__ LossTotals addInBlock(LossTotals totals) {
-  return combineLanes(Lanes{rowBlock, true}, totals, AddTotals());
+  return combineInBlock(totals, AddTotals());
 }
 
 /// The target of one row, and the coefficients of its scores.

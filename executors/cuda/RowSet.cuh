@@ -6,68 +6,11 @@
 
 #pragma once
 
+#include "CombineLanes.cuh"
 #include "Pointwise.cuh"
 #include "RowSetDevice.h"
 
-#include <cstring>
-
 namespace rondo::cuda {
-
-template <typename T> __device__ T shuffleXor(T value, int mask) {
-  static_assert(sizeof(T) % sizeof(uint32_t) == 0 && std::is_trivially_copyable_v<T>);
-  uint32_t words[sizeof(T) / sizeof(uint32_t)];
-  memcpy(words, &value, sizeof(T));
-#pragma unroll
-  for (uint32_t &word : words)
-    word = __shfl_xor_sync(0xffffffffu, word, mask);
-  memcpy(&value, words, sizeof(T));
-  return value;
-}
-
-/// What `op`, which commutes, makes of the values of all threads of a row, in an order that is
-/// always the same. Every thread of the block calls it and gets the result of its row.
-template <typename T, typename Op> __device__ T combineLanes(const Lanes &lanes, T value, Op op) {
-  __shared__ T shared[rowBlock];
-  int thread = threadIdx.x;
-  if (!lanes.adjacent) {
-    int rows = lanes.rows(), lane = lanes.lane(thread);
-    shared[thread] = value;
-    __syncthreads();
-    for (int step = lanes.count / 2; step > 0; step /= 2) {
-      if (lane < step)
-        shared[thread] = op(shared[thread], shared[thread + step * rows]);
-      __syncthreads();
-    }
-    value = shared[lanes.row(thread)];
-    __syncthreads();
-    return value;
-  }
-  for (int mask = 1; mask < lanes.count && mask < 32; mask *= 2)
-    value = op(value, shuffleXor(value, mask));
-  if (lanes.count <= 32)
-    return value;
-  int warp = thread / 32, warps = lanes.count / 32, first = warp / warps * warps;
-  if (thread % 32 == 0)
-    shared[warp] = value;
-  __syncthreads();
-  value = shared[first];
-  for (int w = 1; w < warps; ++w)
-    value = op(value, shared[first + w]);
-  __syncthreads();
-  return value;
-}
-
-struct AddNumbers {
-  template <typename T> __device__ T operator()(T a, T b) const { return wrapAdd(a, b); }
-};
-/// The sum over the threads of a row.
-template <typename T> __device__ T sumLanes(const Lanes &lanes, T value) {
-  return combineLanes(lanes, value, AddNumbers());
-}
-/// The sum over all threads of the block.
-template <typename T> __device__ T sumBlock(T value) {
-  return sumLanes(Lanes{rowBlock, true}, value);
-}
 
 /// The row that a thread works on.
 template <int N> struct RowCursor {

@@ -2,6 +2,7 @@
 
 #include "SortDevice.h"
 
+#include <cub/block/block_merge_sort.cuh>
 #include <cub/block/block_scan.cuh>
 
 #include <cstring>
@@ -14,56 +15,45 @@ namespace {
 // Short rows
 //===----------------------------------------------------------------------===//
 
-extern __shared__ uint64_t sharedMemory[];
+struct IsLess {
+  template <typename Key> __device__ bool operator()(Key a, Key b) const { return a < b; }
+};
 
-/// Sorts `size` keys, a power of two, with their positions, all of which differ. Begins and ends
-/// with a barrier.
-template <typename Key> __device__ void sortInBlock(Key *keys, uint32_t *positions, int size) {
-  for (int length = 2; length <= size; length *= 2) {
-    for (int distance = length / 2; distance > 0; distance /= 2) {
-      __syncthreads();
-      for (int t = threadIdx.x; t < size / 2; t += blockDim.x) {
-        int i = 2 * t - (t & (distance - 1)), j = i + distance;
-        Key a = keys[i], b = keys[j];
-        uint32_t p = positions[i], q = positions[j];
-        bool isAfter = a > b || (a == b && p > q), ascends = (i & length) == 0;
-        if (isAfter == ascends) {
-          keys[i] = b;
-          keys[j] = a;
-          positions[i] = q;
-          positions[j] = p;
-        }
-      }
-    }
+/// Sorts `size` keys, of which `keyAt(i)` gives the i-th, and calls `store(i, key, position)` for
+/// the i-th in order, which was number `position`. Every thread of the block calls it.
+template <int Threads, typename KeyAt, typename Store>
+__device__ void sortInBlock(int size, KeyAt keyAt, Store store) {
+  using Key = decltype(keyAt(0));
+  using Sort = cub::BlockMergeSort<Key, Threads, sortedPerThread, uint32_t>;
+  __shared__ typename Sort::TempStorage storage;
+  constexpr Key greatest = ~Key(0);
+  int first = threadIdx.x * sortedPerThread;
+  Key keys[sortedPerThread];
+  uint32_t positions[sortedPerThread];
+#pragma unroll
+  for (int k = 0; k < sortedPerThread; ++k) {
+    keys[k] = first + k < size ? keyAt(first + k) : greatest;
+    positions[k] = first + k;
   }
-  __syncthreads();
+  Sort(storage).StableSort(keys, positions, IsLess(), size, greatest);
+#pragma unroll
+  for (int k = 0; k < sortedPerThread; ++k)
+    if (first + k < size)
+      store(first + k, keys[k], positions[k]);
+  __syncthreads(); // `storage` is used again
 }
 
-/// The size of the network for `size` keys.
-__device__ int paddedSize(int size) {
-  int padded = 2;
-  while (padded < size)
-    padded *= 2;
-  return padded;
-}
-
-template <typename Key>
-__global__ void __launch_bounds__(maxSortThreads)
+template <typename Key, int Threads>
+__global__ void __launch_bounds__(Threads)
     keysInBlockKernel(const __grid_constant__ KeySortParams p) {
-  int size = int(p.size), padded = paddedSize(size);
-  Key *keys = reinterpret_cast<Key *>(sharedMemory);
-  uint32_t *positions = reinterpret_cast<uint32_t *>(keys + padded);
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
-    for (int i = threadIdx.x; i < padded; i += blockDim.x) {
-      keys[i] = i < size ? static_cast<const Key *>(p.keys)[row * size + i] : ~Key(0);
-      positions[i] = i;
-    }
-    sortInBlock(keys, positions, padded);
-    for (int i = threadIdx.x; i < size; i += blockDim.x) {
-      static_cast<Key *>(p.sortedKeys)[row * size + i] = keys[i];
-      p.sortedPositions[row * size + i] = positions[i];
-    }
-    __syncthreads(); // the shared memory is used again
+    int64_t start = row * p.size;
+    sortInBlock<Threads>(
+        int(p.size), [&](int i) { return static_cast<const Key *>(p.keys)[start + i]; },
+        [&](int i, Key key, uint32_t position) {
+          static_cast<Key *>(p.sortedKeys)[start + i] = key;
+          p.sortedPositions[start + i] = position;
+        });
   }
 }
 
@@ -216,23 +206,19 @@ RONDO_DEVICE void storeSorted(const RowSortParams &p, const int64_t (&row)[3], i
   p.indices[row[2] + i * p.strides[2]] = position;
 }
 
-__global__ void __launch_bounds__(maxSortThreads)
+template <int Threads>
+__global__ void __launch_bounds__(Threads)
     rowsInBlockKernel(const __grid_constant__ RowSortParams p) {
-  int64_t rows = p.rows.count;
-  int size = int(p.keys.count / rows), kept = int(p.kept.count / rows), padded = paddedSize(size);
-  uint64_t *keys = sharedMemory;
-  uint32_t *positions = reinterpret_cast<uint32_t *>(keys + padded);
+  int64_t rows = p.rows.count, kept = p.kept.count / rows;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     int64_t at[3];
     p.rows.offsets(row, at);
-    for (int i = threadIdx.x; i < padded; i += blockDim.x) {
-      keys[i] = i < size ? loadKey(p, at[0] + i * p.strides[0]) : ~uint64_t(0);
-      positions[i] = i;
-    }
-    sortInBlock(keys, positions, padded);
-    for (int i = threadIdx.x; i < kept; i += blockDim.x)
-      storeSorted(p, at, i, positions[i]);
-    __syncthreads(); // the shared memory is used again
+    sortInBlock<Threads>(
+        int(p.keys.count / rows), [&](int i) { return loadKey(p, at[0] + i * p.strides[0]); },
+        [&](int i, uint64_t, uint32_t position) {
+          if (i < kept)
+            storeSorted(p, at, i, position);
+        });
   }
 }
 
@@ -264,10 +250,27 @@ template <typename Params> const void *symbol(void (*kernel)(Params)) {
   return reinterpret_cast<const void *>(kernel);
 }
 
+/// Calls `fn(std::integral_constant<int, sortThreads(size)>())`.
+template <typename Fn> const void *dispatchThreads(int64_t size, Fn fn) {
+  switch (sortThreads(size)) {
+  case 8:
+    return fn(std::integral_constant<int, 8>());
+  case 32:
+    return fn(std::integral_constant<int, 32>());
+  case 128:
+    return fn(std::integral_constant<int, 128>());
+  default:
+    return fn(std::integral_constant<int, 512>());
+  }
+}
+
 } // namespace
 
-const void *sorting::keysInBlock(bool isWide) {
-  return isWide ? symbol(keysInBlockKernel<uint64_t>) : symbol(keysInBlockKernel<uint32_t>);
+const void *sorting::keysInBlock(bool isWide, int64_t size) {
+  return dispatchThreads(size, [&](auto threads) {
+    return isWide ? symbol(keysInBlockKernel<uint64_t, threads()>)
+                  : symbol(keysInBlockKernel<uint32_t, threads()>);
+  });
 }
 const void *sorting::countDigits(bool isWide) {
   return isWide ? symbol(countKernel<uint64_t>) : symbol(countKernel<uint32_t>);
@@ -278,8 +281,8 @@ const void *sorting::sumCounts() {
 const void *sorting::moveKeys(bool isWide) {
   return isWide ? symbol(moveKernel<uint64_t>) : symbol(moveKernel<uint32_t>);
 }
-const void *sorting::rowsInBlock() {
-  return symbol(rowsInBlockKernel);
+const void *sorting::rowsInBlock(int64_t size) {
+  return dispatchThreads(size, [](auto threads) { return symbol(rowsInBlockKernel<threads()>); });
 }
 const void *sorting::makeKeys() {
   return symbol(keyKernel);

@@ -1,10 +1,14 @@
 //===- SortDevice.h - Device code of sorting --------------------*- C++ -*-===//
 //
-// Rows of unsigned keys are sorted, stably. A short row is sorted in the shared memory of one
-// block, by a bitonic network (Batcher, "Sorting networks and their applications", AFIPS 1968); of
-// equal keys the one that stood first is the lesser. Long ones are sorted by digits of 8 bits from
-// the lowest: every tile of a row counts its digits, the counts are summed up to where each tile's
-// keys of each digit begin, and every tile moves its keys.
+// Rows of unsigned keys are sorted, stably. A short row is sorted by one block, with CUB's merge
+// sort. Long ones are sorted by digits of 8 bits from the lowest: every tile of a row counts its
+// digits, the counts are summed up to where each tile's keys of each digit begin, and every tile
+// moves its keys.
+//
+// Long rows are no work for CUB's sorts of a whole device: those take one row at a time, or give
+// each a single block, and a graph would hold their kernels as foreign calls. Nor do tiles rank
+// their keys by cub::BlockRadixRankMatch: it votes on every bit of a digit, where __match_any_sync
+// compares whole ones, and needs more registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +19,18 @@
 namespace rondo::cuda {
 
 inline constexpr int64_t sortedInBlock = 2048; ///< the longest row that a block sorts by itself
-inline constexpr int maxSortThreads = 512;     ///< of such a block
-inline constexpr int sortBlock = 256;          ///< threads for a tile
-inline constexpr int sortItems = 16;           ///< of a tile, for each thread
+inline constexpr int sortedPerThread = 4;      ///< elements of such a row
+/// Threads of the block that sorts a row of `size` elements: 8, 32, 128 or 512.
+constexpr int sortThreads(int64_t size) {
+  int threads = 8;
+  while (threads < 512 && threads * sortedPerThread < size)
+    threads *= 4;
+  return threads;
+}
+static_assert(sortThreads(sortedInBlock) * sortedPerThread == sortedInBlock);
+
+inline constexpr int sortBlock = 256; ///< threads for a tile
+inline constexpr int sortItems = 16;  ///< of a tile, for each thread
 inline constexpr int sortTile = sortBlock * sortItems;
 inline constexpr int sortDigits = 256;
 inline constexpr int sortScanBlock = 512; ///< threads that sum up the counts of a row
@@ -51,14 +64,13 @@ struct RowSortParams {
 };
 
 namespace sorting {
-/// KeySortParams. A block for each row; dynamic shared memory for `padded` keys and positions,
-/// the least power of two from 2 on that is not below the size.
-const void *keysInBlock(bool isWide);
+/// KeySortParams, for rows of `size` elements, with a block of sortThreads(size) for each.
+const void *keysInBlock(bool isWide, int64_t size);
 /// The steps for one digit.
 const void *countDigits(bool isWide), *sumCounts(), *moveKeys(bool isWide);
-/// RowSortParams. All of it for short rows, with dynamic shared memory as for keys of 64 bits; or
-/// what comes before and after the sort of the keys.
-const void *rowsInBlock(), *makeKeys(), *takeSorted();
+/// RowSortParams. All of it for short rows, with blocks as for keysInBlock; or what comes before
+/// and after the sort of the keys.
+const void *rowsInBlock(int64_t size), *makeKeys(), *takeSorted();
 } // namespace sorting
 
 } // namespace rondo::cuda

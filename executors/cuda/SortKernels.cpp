@@ -32,7 +32,7 @@ llvm::Error SortKernel::enqueue(const CUDAWork &work, const TypedArgs &args) con
   run.values = args.result(0).data;
   run.indices = args.result(1).as<int64_t>();
   if (!sort)
-    return work.launch(0, sortInBlockGrid(run.rows.count, size, sizeof(uint64_t)), run);
+    return work.launch(0, sortInBlockGrid(run.rows.count, size), run);
   run.rowKeys = sort->keys(args.workspace());
   run.isWide = sort->isWide();
   run.positions = sort->positions(args.workspace());
@@ -85,7 +85,7 @@ static llvm::Expected<CUDAKernelFn> makeSorted(const OpContext &op, bool isDesce
 
   CUDAKernelFn result;
   if (kernel.size <= sortedInBlock) {
-    result.functions = {{sorting::rowsInBlock()}};
+    result.functions = {{sorting::rowsInBlock(kernel.size)}};
   } else {
     result.functions = {{sorting::makeKeys()}, {sorting::takeSorted()}};
     WorkspaceParts parts;

@@ -299,11 +299,15 @@ static OpCase specialRows(Attributes attributes) {
        std::move(attributes)});
 }
 
+/// Of rows that are as long as some kernel sorts in one way, and of longer ones.
+static constexpr int64_t sortedSizes[] = {1,   2,   5,    32,   33,   128, 129,
+                                          512, 513, 1030, 2048, 2049, 5000};
+
 static std::vector<OpCase> sortCases() {
   std::vector<OpCase> cases;
   for (bool descending : {false, true}) {
     auto order = [&](int64_t dim) { return Attributes{{"dim", dim}, {"descending", descending}}; };
-    for (int64_t size : {1, 2, 5, 32, 33, 257, 1030, 5000})
+    for (int64_t size : sortedSizes)
       cases.push_back({"rows of " + std::to_string(size), {withTies({3, size})}, order(-1)});
     cases =
         cases + std::vector<OpCase>{{"different numbers", {random({3, 100})}, order(1)},
@@ -326,7 +330,7 @@ static std::vector<OpCase> topkCases() {
     auto best = [&](int64_t k, int64_t dim) {
       return Attributes{{"k", k}, {"dim", dim}, {"largest", largest}};
     };
-    for (int64_t size : {1, 5, 33, 257, 1030, 5000})
+    for (int64_t size : sortedSizes)
       cases.push_back({"rows of " + std::to_string(size),
                        {withTies({3, size})},
                        best(std::min<int64_t>(size, 7), -1)});
