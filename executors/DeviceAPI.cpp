@@ -12,6 +12,10 @@ StreamTail::~StreamTail() = default;
 DeviceAPI::~DeviceAPI() = default;
 Kernel::~Kernel() = default;
 
+bool Kernel::canReuse(unsigned, unsigned) const {
+  return false;
+}
+
 llvm::StringRef rondo::graphNodeKindName(GraphNodeKind kind) {
   switch (kind) {
   case GraphNodeKind::Kernel:

@@ -30,6 +30,7 @@ std::string rondo::findForeignType(const OpView &op, llvm::function_ref<bool(Dev
 
 ArgLayouts::Layout::Layout(const Type *type) {
   if (const TensorType *tensor = type ? type->asTensor() : nullptr) {
+    isTensor = true;
     dtype = tensor->dtype;
     shape = constantDims(tensor->shape);
     strides = constantDims(tensor->strides);
@@ -43,4 +44,10 @@ ArgLayouts::ArgLayouts(const OpView &op) {
   }
   for (const Type *type : op.results())
     results_.emplace_back(type);
+}
+
+bool ArgLayouts::haveSameLayout(unsigned operand, unsigned result) const {
+  const Layout &from = operands_[operand], &to = results_[result];
+  return from.isTensor && to.isTensor && dtypeSize(from.dtype) == dtypeSize(to.dtype) &&
+         from.shape == to.shape && from.strides == to.strides;
 }

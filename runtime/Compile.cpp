@@ -302,6 +302,13 @@ MemoryInfo ProgramImpl::memory(Side side) const {
   return latest_->side(side).schedule.memory;
 }
 
+MemoryPlanInfo ProgramImpl::memoryPlan(Side side) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!latest_ || (side == Side::Backward && !latest_->backward))
+    return {};
+  return describeMemory(latest_->side(side).schedule);
+}
+
 std::vector<std::string> ProgramImpl::takeRemarks() {
   std::lock_guard<std::mutex> lock(mutex_);
   return std::exchange(remarks_, {});

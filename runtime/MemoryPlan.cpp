@@ -1,15 +1,19 @@
 //===- MemoryPlan.cpp - Offsets from liveness -----------------------------===//
 //
-// Offline placement on one line of bytes per block, of items with a size and an interval of steps.
-// Items that persist (slab, results) are laid out first, in the order in which they are made, so
-// that the room of those made late is one piece for temporaries before that. Temporaries follow in
-// several orders, each at the lowest offset that is free throughout its interval, and the best
-// order wins: by size, as in Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
-// Inference" (2020), by size times duration, and by the number of bytes live around them.
+//   step 0: %a = mm(%x, %w)      %a  [0, 1]
+//   step 1: %b = relu(%a)        %b  [1, 2]   takes over %a's memory: one item [0, 2]
+//   step 2: %c = sum(%b)         %c  [2, …]   a result
+//
+// Storages become items with a size and an interval of steps; those that take over each other's
+// memory are one. Items that persist (slab, results) are laid out in the order in which they are
+// made, so that the room of those made late is one piece for temporaries before that. Packing.h
+// finds places for the others.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MemoryPlan.h"
+
+#include "Packing.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,215 +22,282 @@
 
 using namespace rondo;
 
-namespace {
-
-struct Item {
-  uint32_t storage;
-  uint64_t size, alignment;
-  uint32_t begin, end; // steps, inclusive
-  uint64_t offset = 0;
-};
-
-/// One block of bytes under construction. Items are kept in order of offset.
-class Packing {
-public:
-  explicit Packing(uint64_t limit = ~uint64_t(0)) : limit_(limit) {}
-
-  uint64_t size() const { return size_; }
-  void setLimit(uint64_t limit) { limit_ = limit; }
-
-  /// Puts `item` at the lowest offset where it fits; false if it fits nowhere below the limit.
-  bool place(Item &item) {
-    uint64_t at = 0;
-    for (const Item &other : items_) {
-      if (other.begin > item.end || other.end < item.begin)
-        continue;
-      if (other.offset >= at + item.size)
-        break;
-      at = std::max(at, llvm::alignTo(other.offset + other.size, item.alignment));
-    }
-    if (at + item.size > limit_)
-      return false;
-    put(item, at);
-    return true;
-  }
-
-  /// Behind everything.
-  void append(Item &item) { put(item, llvm::alignTo(size_, item.alignment)); }
-
-private:
-  void put(Item &item, uint64_t offset) {
-    item.offset = offset;
-    size_ = std::max(size_, offset + item.size);
-    items_.insert(
-        llvm::upper_bound(items_, offset, [](uint64_t at, const Item &i) { return at < i.offset; }),
-        item);
-  }
-
-  std::vector<Item> items_;
-  uint64_t limit_, size_ = 0;
-};
-
-/// The blocks of one device.
-class DevicePlanner {
-public:
-  DevicePlanner(Schedule &schedule, unsigned device) : schedule_(schedule), device_(device) {
-    for (uint32_t i = 0; i < schedule.storages.size(); ++i) {
-      const PlannedStorage &storage = schedule.storages[i];
-      if (storage.device != device || storage.isCallers() || storage.space == Space::ForwardResults)
-        continue;
-      if (schedule.side == Side::Backward && storage.space == Space::Slab)
-        continue; // laid out by the forward
-      Item item{i, storage.bytes, storage.alignment, storage.begin, storage.end};
-      (storage.space == Space::Slab      ? slab_
-       : storage.space == Space::Results ? results_
-                                         : temporaries_)
-          .push_back(item);
-    }
-  }
-
-  void run() {
-    uint64_t slabBytes = persist(slab_, slabPacking_);
-    uint64_t resultBytes = persist(results_, resultPacking_);
-    slabPacking_.setLimit(slabBytes);
-    resultPacking_.setLimit(resultBytes);
-
-    Attempt best;
-    for (Order order : {Order::Size, Order::Area, Order::Pressure}) {
-      Attempt attempt = tryOrder(order);
-      if (best.items.empty() || attempt.arenaBytes < best.arenaBytes)
-        best = std::move(attempt);
-    }
-    for (const auto &placed : best.items) {
-      PlannedStorage &storage = schedule_.storages[placed.first.storage];
-      storage.space = placed.second;
-      storage.offset = placed.first.offset;
-    }
-    schedule_.slabBytes[device_] = slabBytes;
-    schedule_.resultBytes[device_] = resultBytes;
-    schedule_.arenaBytes[device_] = best.arenaBytes;
-  }
-
-private:
-  enum class Order { Size, Area, Pressure };
-  struct Attempt {
-    std::vector<std::pair<Item, Space>> items;
-    uint64_t arenaBytes = 0;
-  };
-
-  uint64_t persist(std::vector<Item> &items, Packing &packing) {
-    llvm::stable_sort(items, [](const Item &a, const Item &b) { return a.begin < b.begin; });
-    for (Item &item : items) {
-      packing.append(item);
-      schedule_.storages[item.storage].offset = item.offset;
-    }
-    return packing.size();
-  }
-
-  Attempt tryOrder(Order order) const {
-    std::vector<Item> items = temporaries_;
-    std::vector<double> keys = sortKeys(order);
-    std::vector<uint32_t> sorted(items.size());
-    std::iota(sorted.begin(), sorted.end(), 0);
-    llvm::stable_sort(sorted, [&](uint32_t a, uint32_t b) { return keys[a] > keys[b]; });
-
-    Packing slab = slabPacking_, results = resultPacking_, arena;
-    Attempt attempt;
-    for (uint32_t i : sorted) {
-      Item &item = items[i];
-      Space space = Space::Arena;
-      if (slab.place(item))
-        space = Space::Slab;
-      else if (results.place(item))
-        space = Space::Results;
-      else
-        arena.place(item);
-      attempt.items.push_back({item, space});
-    }
-    attempt.arenaBytes = arena.size();
-    return attempt;
-  }
-
-  std::vector<double> sortKeys(Order order) const {
-    std::vector<double> keys;
-    std::vector<uint64_t> pressure;
-    if (order == Order::Pressure)
-      pressure = livePerStep();
-    for (const Item &item : temporaries_) {
-      double size = double(item.size);
-      if (order == Order::Area) {
-        size *= double(item.end - item.begin + 1);
-      } else if (order == Order::Pressure) {
-        uint64_t most = 0;
-        for (uint32_t step = item.begin; step <= item.end && step < pressure.size(); ++step)
-          most = std::max(most, pressure[step]);
-        size += double(most) * 1e3;
-      }
-      keys.push_back(size);
-    }
-    return keys;
-  }
-
-  std::vector<uint64_t> livePerStep() const {
-    std::vector<uint64_t> live(schedule_.steps.size() + 1, 0);
-    for (const Item &item : temporaries_) {
-      for (uint32_t step = item.begin; step <= item.end && step < live.size(); ++step)
-        live[step] += item.size;
-    }
-    return live;
-  }
-
-  Schedule &schedule_;
-  unsigned device_;
-  std::vector<Item> slab_, results_, temporaries_;
-  Packing slabPacking_, resultPacking_;
-};
-
-} // namespace
-
-/// The greatest sum, over the steps, of the bytes of the first device's storages that `counts` and
-/// that are live then.
-static uint64_t greatestLiveSum(const Schedule &schedule,
-                                llvm::function_ref<bool(uint32_t)> counts) {
-  std::vector<int64_t> change(schedule.steps.size() + 2, 0);
-  for (uint32_t i = 0; i < schedule.storages.size(); ++i) {
-    const PlannedStorage &storage = schedule.storages[i];
-    if (storage.device != 0 || !counts(i))
-      continue;
-    change[std::min<size_t>(storage.begin, change.size() - 1)] += storage.bytes;
-    if (storage.end + size_t(1) < change.size())
-      change[storage.end + 1] -= storage.bytes;
-  }
-  int64_t live = 0, most = 0;
-  for (int64_t bytes : change)
-    most = std::max(most, live += bytes);
-  return most;
+/// Is it for planMemory to place? What the forward saved or gave is where the forward has it.
+static bool isPlanned(const Schedule &schedule, const PlannedStorage &storage) {
+  return !storage.isCallers() && storage.space != Space::ForwardResults &&
+         !(schedule.side == Side::Backward && storage.space == Space::Slab);
 }
 
-void rondo::planMemory(Schedule &schedule, unsigned numDevices) {
+static uint64_t roundUp(uint64_t bytes) {
+  return llvm::alignTo(bytes, DeviceAPI::allocationAlignment);
+}
+
+//===----------------------------------------------------------------------===//
+// Results that take over an operand's memory
+//===----------------------------------------------------------------------===//
+
+/// The operand whose memory fresh result `result` of step `index` may take over, if there is one.
+static std::optional<unsigned> findReusable(const Schedule &schedule, uint32_t index,
+                                            unsigned result) {
+  const Step &step = schedule.steps[index];
+  uint32_t made = step.results[result].storage;
+  auto isOfStorage = [](uint32_t storage) {
+    return [storage](const Place &place) { return place.storage == int32_t(storage); };
+  };
+  const PlannedStorage &storage = schedule.storages[made];
+  if (!isPlanned(schedule, storage) || storage.begin != index || storage.bytes == 0 ||
+      llvm::any_of(step.operands, isOfStorage(made)))
+    return std::nullopt;
+  for (unsigned i = 0; i < step.operands.size(); ++i) {
+    if (!step.operands[i].isTensor())
+      continue;
+    uint32_t used = step.operands[i].storage;
+    const PlannedStorage &other = schedule.storages[used];
+    if (other.space != Space::Arena || other.end != index || other.bytes != storage.bytes ||
+        other.device != storage.device || llvm::any_of(step.results, isOfStorage(used)))
+      continue;
+    // All names of the storage: it may be several operands.
+    bool mayReuse = true;
+    for (unsigned k = 0; k < step.operands.size(); ++k)
+      if (isOfStorage(used)(step.operands[k]))
+        mayReuse &= step.operands[k].byteOffset == 0 && step.kernel->canReuse(k, result);
+    if (mayReuse)
+      return i;
+  }
+  return std::nullopt;
+}
+
+static void takeOverOperands(Schedule &schedule) {
+  std::vector<bool> isTaken(schedule.storages.size(), false);
+  for (uint32_t index = 0; index < schedule.steps.size(); ++index) {
+    const Step &step = schedule.steps[index];
+    for (unsigned i = 0; i < step.results.size(); ++i) {
+      if (!step.results[i].isTensor())
+        continue;
+      std::optional<unsigned> operand = findReusable(schedule, index, i);
+      if (!operand || isTaken[step.operands[*operand].storage])
+        continue;
+      schedule.storages[step.results[i].storage].takesOver = step.operands[*operand].storage;
+      isTaken[step.operands[*operand].storage] = true;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Figures
+//===----------------------------------------------------------------------===//
+
+static std::vector<bool> findStaging(const Schedule &schedule) {
   std::vector<bool> isStaging(schedule.storages.size(), false);
   for (const ScheduledRegion &region : schedule.regions)
     for (const RegionBuffer &buffer : region.buffers)
       if (buffer.policy == BufferPolicy::Copied)
         isStaging[buffer.staging] = true;
-  schedule.memory.lowerBound = greatestLiveSum(schedule, [&](uint32_t i) { return !isStaging[i]; });
-  schedule.memory.temporaries = greatestLiveSum(schedule, [&](uint32_t i) {
-    return !isStaging[i] && schedule.storages[i].space == Space::Arena;
-  });
+  return isStaging;
+}
 
+/// The first step in which bytes of its own are live: of memory that is taken over, the step after
+/// the one that does.
+static uint32_t firstOwnStep(const PlannedStorage &storage) {
+  return storage.begin + (storage.takesOver >= 0 ? 1 : 0);
+}
+
+/// By step, the sum of what `bytesOf` says of the first device's storages that are live then.
+static std::vector<uint64_t> liveSums(const Schedule &schedule,
+                                      llvm::function_ref<uint64_t(uint32_t)> bytesOf) {
+  size_t numSteps = std::max<size_t>(schedule.steps.size(), 1);
+  std::vector<uint64_t> change(numSteps + 1, 0); // modulo 2^64
+  for (uint32_t i = 0; i < schedule.storages.size(); ++i) {
+    const PlannedStorage &storage = schedule.storages[i];
+    if (storage.device != 0)
+      continue;
+    uint64_t bytes = bytesOf(i);
+    change[std::min<size_t>(firstOwnStep(storage), numSteps)] += bytes;
+    change[std::min<size_t>(storage.end + size_t(1), numSteps)] -= bytes;
+  }
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  change.pop_back();
+  return change;
+}
+
+/// The same of what any plan needs: copies of inputs are our own. `rounded`: in whole units of the
+/// alignment.
+static std::vector<uint64_t> neededBytes(const Schedule &schedule, bool rounded) {
+  return liveSums(schedule, [&, isStaging = findStaging(schedule)](uint32_t i) -> uint64_t {
+    const PlannedStorage &storage = schedule.storages[i];
+    return isStaging[i]                              ? 0
+           : rounded && isPlanned(schedule, storage) ? roundUp(storage.bytes)
+                                                     : storage.bytes;
+  });
+}
+
+static uint64_t greatest(llvm::ArrayRef<uint64_t> numbers) {
+  return *std::max_element(numbers.begin(), numbers.end());
+}
+
+static void sumUp(Schedule &schedule) {
+  MemoryInfo &memory = schedule.memory;
+  memory.lowerBound = greatest(neededBytes(schedule, /*rounded=*/false));
+  memory.roundedLowerBound = greatest(neededBytes(schedule, /*rounded=*/true));
+  const std::vector<bool> isStaging = findStaging(schedule);
+  memory.temporaries = greatest(liveSums(schedule, [&](uint32_t i) {
+    const PlannedStorage &storage = schedule.storages[i];
+    return storage.space == Space::Arena && !isStaging[i] ? roundUp(storage.bytes) : 0;
+  }));
+  for (const PlannedStorage &storage : schedule.storages)
+    if (storage.device == 0 && !isPlanned(schedule, storage))
+      memory.arguments += storage.bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Offsets
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The blocks of one device.
+class DevicePlanner {
+public:
+  DevicePlanner(Schedule &schedule, unsigned device) : schedule_(schedule), device_(device) {}
+
+  void run() {
+    collect();
+    PersistentBlock slab, results;
+    persist(slab_, Space::Slab, slab);
+    persist(results_, Space::Results, results);
+    std::vector<PackingItem> items;
+    for (const Group &group : temporaries_)
+      items.push_back(group.item);
+    Packing packing = pack(items, {&slab, &results});
+    for (size_t i = 0; i < items.size(); ++i) {
+      constexpr Space spaces[] = {Space::Slab, Space::Results, Space::Arena};
+      const PackingPlace &place = packing.places[i];
+      put(temporaries_[i], spaces[place.block], place.offset);
+    }
+  }
+
+private:
+  /// Storages that take over each other's memory.
+  struct Group {
+    uint32_t last;
+    PackingItem item;
+  };
+
+  void collect() {
+    std::vector<bool> isTaken(schedule_.storages.size(), false);
+    for (const PlannedStorage &storage : schedule_.storages)
+      if (storage.takesOver >= 0)
+        isTaken[storage.takesOver] = true;
+    for (uint32_t i = 0; i < schedule_.storages.size(); ++i) {
+      const PlannedStorage &storage = schedule_.storages[i];
+      if (storage.device != device_ || !isPlanned(schedule_, storage) || storage.bytes == 0 ||
+          isTaken[i])
+        continue;
+      Group group{i, {roundUp(storage.bytes), 0, storage.end}};
+      forEachOf(group, [&](PlannedStorage &member) { group.item.begin = member.begin; });
+      (storage.space == Space::Slab      ? slab_
+       : storage.space == Space::Results ? results_
+                                         : temporaries_)
+          .push_back(group);
+    }
+  }
+
+  /// From the last to the first.
+  void forEachOf(const Group &group, llvm::function_ref<void(PlannedStorage &)> visit) {
+    for (int32_t i = group.last; i >= 0; i = schedule_.storages[i].takesOver)
+      visit(schedule_.storages[i]);
+  }
+
+  void persist(std::vector<Group> &groups, Space space, PersistentBlock &block) {
+    llvm::stable_sort(groups,
+                      [](const Group &a, const Group &b) { return a.item.begin < b.item.begin; });
+    for (const Group &group : groups)
+      put(group, space, block.append(group.item.begin, group.item.bytes));
+  }
+
+  void put(const Group &group, Space space, uint64_t offset) {
+    forEachOf(group, [&](PlannedStorage &storage) {
+      storage.space = space;
+      storage.offset = offset;
+    });
+    uint64_t &blockBytes = (space == Space::Slab      ? schedule_.slabBytes
+                            : space == Space::Results ? schedule_.resultBytes
+                                                      : schedule_.arenaBytes)[device_];
+    blockBytes = std::max(blockBytes, offset + schedule_.storages[group.last].bytes);
+  }
+
+  Schedule &schedule_;
+  const unsigned device_;
+  std::vector<Group> slab_, results_, temporaries_;
+};
+
+} // namespace
+
+void rondo::planMemory(Schedule &schedule, unsigned numDevices) {
+  takeOverOperands(schedule);
+  sumUp(schedule);
   schedule.arenaBytes.assign(numDevices, 0);
   schedule.slabBytes.assign(numDevices, 0);
   schedule.resultBytes.assign(numDevices, 0);
   for (unsigned device = 0; device < numDevices; ++device)
     DevicePlanner(schedule, device).run();
-
-  for (const PlannedStorage &storage : schedule.storages) {
-    bool isGiven = storage.isCallers() || storage.space == Space::ForwardResults ||
-                   (schedule.side == Side::Backward && storage.space == Space::Slab);
-    if (storage.device == 0 && isGiven)
-      schedule.memory.arguments += storage.bytes;
-  }
   schedule.memory.arena = schedule.arenaBytes[0];
-  schedule.memory.slab = schedule.side == Side::Forward ? schedule.slabBytes[0] : 0;
+  schedule.memory.slab = schedule.slabBytes[0];
   schedule.memory.results = schedule.resultBytes[0];
+}
+
+//===----------------------------------------------------------------------===//
+// To look at
+//===----------------------------------------------------------------------===//
+
+static MemoryBlock blockOf(Space space) {
+  return space == Space::Slab      ? MemoryBlock::Slab
+         : space == Space::Results ? MemoryBlock::Results
+                                   : MemoryBlock::Arena;
+}
+
+llvm::StringRef rondo::memoryBlockName(MemoryBlock block) {
+  switch (block) {
+  case MemoryBlock::Arena:
+    return "arena";
+  case MemoryBlock::Slab:
+    return "slab";
+  case MemoryBlock::Results:
+    return "results";
+  }
+  return {};
+}
+
+MemoryPlanInfo rondo::describeMemory(const Schedule &schedule) {
+  MemoryPlanInfo info;
+  info.figures = schedule.memory;
+  for (const Step &step : schedule.steps)
+    info.steps.push_back(step.text);
+  std::vector<uint64_t> needed = neededBytes(schedule, /*rounded=*/false);
+  info.peakStep = std::max_element(needed.begin(), needed.end()) - needed.begin();
+
+  llvm::SmallVector<int32_t, 0> positions(schedule.storages.size(), -1);
+  for (uint32_t i = 0; i < schedule.storages.size(); ++i) {
+    const PlannedStorage &storage = schedule.storages[i];
+    if (storage.device != 0 || !isPlanned(schedule, storage))
+      continue;
+    positions[i] = info.storages.size();
+    StorageInfo &added = info.storages.emplace_back();
+    added.name = storage.name;
+    added.block = blockOf(storage.space);
+    added.bytes = storage.bytes;
+    added.offset = storage.offset;
+    added.firstStep = storage.begin;
+    if (storage.end != ~0u)
+      added.lastStep = storage.end;
+    if (firstOwnStep(storage) <= info.peakStep && storage.end >= info.peakStep && storage.bytes)
+      info.peakHolders.push_back(positions[i]);
+  }
+  for (uint32_t i = 0; i < schedule.storages.size(); ++i)
+    if (positions[i] >= 0 && schedule.storages[i].takesOver >= 0)
+      info.storages[positions[i]].takesOver = positions[schedule.storages[i].takesOver];
+  llvm::stable_sort(info.peakHolders, [&](uint32_t a, uint32_t b) {
+    return info.storages[a].bytes > info.storages[b].bytes;
+  });
+  return info;
 }

@@ -106,6 +106,9 @@ std::vector<RegionInfo> Program::regions() const {
 MemoryInfo Program::memory(Side side) const {
   return impl_->memory(side);
 }
+MemoryPlanInfo Program::memoryPlan(Side side) const {
+  return impl_->memoryPlan(side);
+}
 std::vector<std::string> Program::takeRemarks() {
   return impl_->takeRemarks();
 }

@@ -122,6 +122,7 @@ public:
   void forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const;
   std::vector<RegionInfo> regions() const;
   MemoryInfo memory(Side side) const;
+  MemoryPlanInfo memoryPlan(Side side) const;
   std::vector<std::string> takeRemarks();
 
 private:

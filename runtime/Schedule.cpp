@@ -117,6 +117,7 @@ private:
       }
       storage.begin = 0;
       storage.end = ~0u;
+      storage.takesOver = -1;
       schedule_.storages.push_back(std::move(storage));
     }
     place.storage = found->second;
@@ -175,15 +176,10 @@ private:
     storage.space = space;
     storage.device = *device;
     storage.bytes = *bytes;
-    storage.alignment =
-        *bytes >= wideAlignmentFrom ? DeviceAPI::allocationAlignment : DeviceAPI::minAlignment;
     storage.name = nameOf(value);
     schedule_.storages.push_back(std::move(storage));
     return schedule_.storages.size() - 1;
   }
-
-  /// Storages of this size are aligned to 256 bytes; below, that would waste too much.
-  static constexpr uint64_t wideAlignmentFrom = 16384;
 
   std::string deviceList() const {
     std::string text;
@@ -429,7 +425,6 @@ private:
     PlannedStorage storage;
     storage.device = step.device;
     storage.bytes = bytes;
-    storage.alignment = DeviceAPI::allocationAlignment;
     storage.name = "workspace of " + step.text;
     step.workspace = schedule_.storages.size();
     step.accesses.push_back({uint32_t(step.workspace), 0, bytes, true});
@@ -599,7 +594,6 @@ private:
     const PlannedStorage &storage = schedule_.storages[buffer.storage];
     staging.device = storage.device;
     staging.bytes = storage.bytes;
-    staging.alignment = storage.alignment;
     staging.name = "copy of " + storage.name;
     staging.begin = region.begin;
     staging.end = region.end - 1;
@@ -655,9 +649,14 @@ llvm::SmallVector<unsigned, 2> rondo::scalarsTaken(const Schedule &schedule, uin
 
 void rondo::findDeadStorages(Schedule &schedule) {
   schedule.deadAfter.assign(schedule.steps.size(), {});
+  std::vector<bool> isTaken(schedule.storages.size(), false);
+  for (const PlannedStorage &storage : schedule.storages)
+    if (storage.takesOver >= 0)
+      isTaken[storage.takesOver] = true;
   for (uint32_t i = 0; i < schedule.storages.size(); ++i) {
     const PlannedStorage &storage = schedule.storages[i];
-    if (!storage.isCallers() && storage.bytes != 0 && storage.end < schedule.steps.size())
+    if (!storage.isCallers() && !isTaken[i] && storage.bytes != 0 &&
+        storage.end < schedule.steps.size())
       schedule.deadAfter[storage.end].push_back(i);
   }
 }

@@ -33,10 +33,10 @@ struct PlannedStorage {
   unsigned index = 0;  ///< Argument, Saved; ForwardResults: the storage in the forward's schedule
   unsigned device = 0; ///< position among the program's devices
   uint64_t bytes = 0;
-  uint64_t alignment = 16;
   uint64_t offset = 0;           ///< in the block of its space, unless Argument or Saved
   uint32_t begin = ~0u, end = 0; ///< first and last step that touches it; `begin` is 0 for what is
                                  ///< there from the start, `end` ~0 for what outlives the call
+  int32_t takesOver = -1;        ///< storage whose bytes it has, and whose `end` is its `begin`
   bool isStatic = false;
   bool isWritten = false; ///< an argument that steps write
   std::string name;       ///< of the root value, for messages
@@ -152,7 +152,8 @@ struct Schedule {
   std::vector<std::pair<unsigned, Slot>> constants; ///< scalars with a fixed value
   std::vector<std::string> generators;              ///< named by steps
   std::vector<uint32_t> writtenInputs;              ///< storages of arguments that steps write
-  /// By step, the planned storages that nothing touches after it; empty unless they are poisoned.
+  /// By step, the planned storages whose bytes nothing touches after it; empty unless they are
+  /// poisoned.
   std::vector<llvm::SmallVector<uint32_t, 2>> deadAfter;
 
   /// Bytes of each space's block, per device: filled in by planMemory.

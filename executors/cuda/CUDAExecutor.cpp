@@ -18,8 +18,10 @@ namespace {
 
 class CUDAKernel : public Kernel {
 public:
-  CUDAKernel(CUDAKernelFn kernel, const OpView &op, llvm::SmallVector<const void *, 2> functions)
-      : kernel_(std::move(kernel)), layouts_(op), functions_(std::move(functions)) {}
+  CUDAKernel(CUDAKernelFn kernel, const CUDAKernelSpec &spec, const OpView &op,
+             llvm::SmallVector<const void *, 2> functions)
+      : kernel_(std::move(kernel)), layouts_(op), functions_(std::move(functions)),
+        isElementwise_(spec.isElementwise) {}
 
   llvm::Error enqueue(CommandSink &sink, const KernelArgs &args) const override {
     return layouts_.bind(args, [&](auto operands, auto results, auto present) {
@@ -28,10 +30,15 @@ public:
     });
   }
 
+  bool canReuse(unsigned operand, unsigned result) const override {
+    return isElementwise_ && layouts_.haveSameLayout(operand, result);
+  }
+
 private:
   CUDAKernelFn kernel_;
   ArgLayouts layouts_;
   llvm::SmallVector<const void *, 2> functions_;
+  bool isElementwise_;
 };
 
 } // namespace
@@ -93,5 +100,5 @@ llvm::Expected<KernelRef> CUDAExecutor::compile(const Trace &trace, OpId id,
       return loaded.takeError();
     functions.push_back(*loaded);
   }
-  return std::make_shared<CUDAKernel>(std::move(*kernel), view, std::move(functions));
+  return std::make_shared<CUDAKernel>(std::move(*kernel), *spec, view, std::move(functions));
 }

@@ -134,7 +134,7 @@ llvm::Expected<CUDAKernelFn> cuda::makePointwise(const OpContext &op, const Poin
 
 void cuda::addPointwise(CUDAExecutor &executor, const PointwiseSpec &spec, bool inPlace) {
   auto make = [spec](const OpContext &op) { return makePointwise(op, spec); };
-  addKernel(executor, {.op = spec.op.str(), .make = make});
+  addKernel(executor, {.op = spec.op.str(), .make = make, .isElementwise = true});
   if (inPlace)
     addKernel(executor, {.op = spec.op.str() + "_", .make = make});
 }

@@ -20,5 +20,5 @@ void cuda::addPointwiseBackwardKernels(CUDAExecutor &executor) {
   addPointwise(executor, {"silu_backward", pointwise::siluBackward()});
   addPointwise(executor, {"tanh_backward", pointwise::tanhBackward()});
   addPointwise(executor, {"sigmoid_backward", pointwise::sigmoidBackward()});
-  addKernel(executor, {.op = "gelu_backward", .make = makeGeluBackward});
+  addKernel(executor, {.op = "gelu_backward", .make = makeGeluBackward, .isElementwise = true});
 }

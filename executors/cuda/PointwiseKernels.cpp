@@ -74,6 +74,6 @@ void cuda::addPointwiseKernels(CUDAExecutor &executor) {
   addArithmetic(executor);
   addComparisons(executor);
   addTernary(executor);
-  addKernel(executor, {.op = "clamp", .make = makeClamp});
+  addKernel(executor, {.op = "clamp", .make = makeClamp, .isElementwise = true});
   addKernel(executor, {.op = "clamp_", .make = makeClamp});
 }

@@ -47,6 +47,6 @@ void cuda::addUnaryKernels(CUDAExecutor &executor) {
   addPointwise(executor,
                {"softplus", pointwise::softplus(), {.parameters = {"beta", "threshold"}}});
   addPointwise(executor, {"leaky_relu", pointwise::leakyRelu(), {.parameters = {"slope"}}});
-  addKernel(executor, {.op = "bitwise_not", .make = makeBitwiseNot});
-  addKernel(executor, {.op = "gelu", .make = makeGelu});
+  addKernel(executor, {.op = "bitwise_not", .make = makeBitwiseNot, .isElementwise = true});
+  addKernel(executor, {.op = "gelu", .make = makeGelu, .isElementwise = true});
 }

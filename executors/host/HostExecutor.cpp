@@ -24,9 +24,10 @@ namespace {
 
 class HostKernel : public Kernel {
 public:
-  HostKernel(HostKernelFn function, const OpView &op, unsigned numGenerators, bool synchronises)
+  HostKernel(HostKernelFn function, const HostKernelSpec &spec, const OpView &op,
+             unsigned numGenerators)
       : function_(std::move(function)), layouts_(op), numGenerators_(numGenerators),
-        synchronises_(synchronises) {}
+        synchronises_(spec.synchronises), isElementwise_(spec.isElementwise) {}
 
   llvm::Error enqueue(CommandSink &sink, const KernelArgs &args) const override {
     assert(args.generators.size() == numGenerators_ && "arguments of another op");
@@ -49,6 +50,10 @@ public:
     launch.parameters = {reinterpret_cast<const std::byte *>(block.data()),
                          block.size() * sizeof(Slot)};
     return sink.launch(launch);
+  }
+
+  bool canReuse(unsigned operand, unsigned result) const override {
+    return isElementwise_ && layouts_.haveSameLayout(operand, result);
   }
 
 private:
@@ -75,7 +80,7 @@ private:
   HostKernelFn function_;
   ArgLayouts layouts_;
   unsigned numGenerators_;
-  bool synchronises_;
+  bool synchronises_, isElementwise_;
 };
 
 } // namespace
@@ -140,6 +145,5 @@ llvm::Expected<KernelRef> HostExecutor::compile(const Trace &trace, OpId id,
       llvm::count_if(getEffects(trace, id).resources, [](const ResourceEffect &effect) {
         return effect.kind == ResourceKind::Generator;
       });
-  return std::make_shared<HostKernel>(std::move(*function), view, numGenerators,
-                                      spec->synchronises);
+  return std::make_shared<HostKernel>(std::move(*function), *spec, view, numGenerators);
 }

@@ -57,5 +57,5 @@ void host::addPointwiseBackwardKernels(HostExecutor &executor) {
   addPointwise(executor, {.op = "sigmoid_backward", .rows = onFloats<2>([](auto grad, auto out) {
                                                       return grad * out * (decltype(out)(1) - out);
                                                     })});
-  addKernel(executor, {.op = "gelu_backward", .make = makeGeluBackward});
+  addKernel(executor, {.op = "gelu_backward", .make = makeGeluBackward, .isElementwise = true});
 }

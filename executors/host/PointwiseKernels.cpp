@@ -179,6 +179,6 @@ void host::addPointwiseKernels(HostExecutor &executor) {
   addArithmetic(executor);
   addComparisons(executor);
   addTernary(executor);
-  addKernel(executor, {.op = "clamp", .make = makeClamp});
+  addKernel(executor, {.op = "clamp", .make = makeClamp, .isElementwise = true});
   addKernel(executor, {.op = "clamp_", .make = makeClamp});
 }

@@ -117,6 +117,6 @@ void host::addUnaryKernels(HostExecutor &executor) {
                {.op = "leaky_relu",
                 .rows = onFloats<2>([](auto x, auto slope) { return x > 0 ? x : slope * x; }),
                 .parameters = {"slope"}});
-  addKernel(executor, {.op = "bitwise_not", .make = makeBitwiseNot});
-  addKernel(executor, {.op = "gelu", .make = makeGelu});
+  addKernel(executor, {.op = "bitwise_not", .make = makeBitwiseNot, .isElementwise = true});
+  addKernel(executor, {.op = "gelu", .make = makeGelu, .isElementwise = true});
 }

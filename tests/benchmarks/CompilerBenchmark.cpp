@@ -11,6 +11,8 @@
 
 #include "SyntheticTrace.h"
 
+#include "Packing.h"
+
 #include "rondo/ir/CoreOps.h"
 #include "rondo/ir/ImportFX.h"
 #include "rondo/ir/JSON.h"
@@ -144,6 +146,19 @@ static void registerFormatBenchmarks(
   });
 }
 
+/// Offsets for as many temporaries as there are ops: most of them short-lived, some long, of few
+/// sizes.
+static void packMemory(benchmark::State &state) {
+  std::vector<PackingItem> items;
+  for (uint32_t i = 0; i < uint32_t(state.range(0)); ++i) {
+    uint32_t mixed = i * 2654435761u; // Knuth's multiplicative hash
+    uint32_t duration = mixed >> 27 ? mixed >> 24 & 7 : mixed >> 16 & 255;
+    items.push_back({256 * uint64_t(1 + (mixed >> 8) % 40), i, i + duration});
+  }
+  for (auto _ : state)
+    benchmark::DoNotOptimize(pack(items, {}).arenaBytes);
+}
+
 /// A real training step through the usual pipeline, verified after each pass.
 static void gpt2Pipeline(benchmark::State &state, Fixture &fixture) {
   const std::string path = std::string(RONDO_TEST_DATA_DIR) + "/traces/gpt2_small_bf16.json";
@@ -236,6 +251,7 @@ int main(int argc, char **argv) {
   };
   registerPassBenchmarks(fixture, add);
   registerFormatBenchmarks(fixture, add);
+  add("memory_plan", packMemory);
   benchmark::RegisterBenchmark("gpt2_small_pipeline", [&](benchmark::State &state) {
     gpt2Pipeline(state, fixture);
   })->Unit(benchmark::kMillisecond);

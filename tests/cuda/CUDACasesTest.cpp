@@ -54,7 +54,7 @@ trace @f(%x: f32[64, 4096] static, %w: f32[4096, 512] static) {
     for (unsigned i = 0; i < 3; ++i)
       EXPECT_EQ(numbersOn(forward(*gone, inputs)[0]), expected);
     EXPECT_EQ(kept.regions().size(), 1u) << "the product is in it";
-    EXPECT_GT(kept.memory(Side::Forward).arena, 64u * 512 * 4) << "no workspace beside %a";
+    EXPECT_GT(kept.memory(Side::Forward).arena, 0u) << "no workspace; %a lies where %y does";
 
     gone.reset();
     std::vector<Tensor> others; // where the other's memory was

@@ -11,14 +11,12 @@ using namespace rondo;
 
 namespace {
 
-PlannedStorage storageOf(Space space, uint64_t bytes, uint32_t begin, uint32_t end,
-                         uint64_t alignment = 16) {
+PlannedStorage storageOf(Space space, uint64_t bytes, uint32_t begin, uint32_t end) {
   PlannedStorage storage;
   storage.space = space;
   storage.bytes = bytes;
   storage.begin = begin;
   storage.end = end;
-  storage.alignment = alignment;
   return storage;
 }
 constexpr uint32_t forever = ~0u;
@@ -52,7 +50,8 @@ uint64_t blockBytes(const Schedule &schedule, const PlannedStorage &storage) {
 uint64_t liveBytes(const Schedule &schedule, uint32_t step) {
   uint64_t live = 0;
   for (const PlannedStorage &storage : schedule.storages)
-    if (storage.device == 0 && storage.begin <= step && storage.end >= step)
+    if (storage.device == 0 && storage.begin + (storage.takesOver >= 0) <= step &&
+        storage.end >= step)
       live += storage.bytes;
   return live;
 }
@@ -73,13 +72,18 @@ void planAndCheck(Schedule &schedule, unsigned numDevices = 1) {
     if (before[i].space != Space::Arena) {
       EXPECT_EQ(a.space, before[i].space) << "what outlives the call stays in its block";
     }
-    EXPECT_EQ(a.offset % a.alignment, 0u);
+    EXPECT_EQ(a.offset % DeviceAPI::allocationAlignment, 0u);
     EXPECT_LE(a.offset + a.bytes, blockBytes(schedule, a));
     for (size_t k = 0; k < i; ++k) {
       const PlannedStorage &b = schedule.storages[k];
       bool sharesBytes = isPlanned(schedule, before[k]) && a.device == b.device &&
                          a.space == b.space && a.offset < b.offset + b.bytes &&
                          b.offset < a.offset + a.bytes && a.bytes != 0 && b.bytes != 0;
+      if (b.takesOver == int32_t(i) || a.takesOver == int32_t(k)) {
+        EXPECT_TRUE(sharesBytes && a.offset == b.offset && a.bytes == b.bytes) << "and " << k;
+        EXPECT_TRUE(a.end == b.begin || b.end == a.begin) << "and " << k;
+        continue;
+      }
       EXPECT_FALSE(sharesBytes && a.begin <= b.end && b.begin <= a.end) << "and " << k;
     }
   }
@@ -87,6 +91,7 @@ void planAndCheck(Schedule &schedule, unsigned numDevices = 1) {
   for (uint32_t step = 0; step < schedule.steps.size(); ++step)
     most = std::max(most, liveBytes(schedule, step));
   EXPECT_EQ(schedule.memory.lowerBound, most);
+  EXPECT_GE(schedule.memory.roundedLowerBound, most);
   EXPECT_GE(schedule.memory.peak(), most);
 }
 
@@ -129,11 +134,11 @@ TEST(MemoryPlanTest, RandomSchedules) {
                      space == Space::ForwardResults ||
                      (side == Side::Backward && space == Space::Slab);
       uint64_t bytes = below(6) ? 1 + below(2000) : 0;
-      storages.push_back(storageOf(space, bytes, isThere ? 0 : begin,
-                                   space == Space::Arena ? end : forever, below(4) ? 16 : 256));
+      storages.push_back(
+          storageOf(space, bytes, isThere ? 0 : begin, space == Space::Arena ? end : forever));
       storages.back().device = below(numDevices);
       if (isThere)
-        storages.back().offset = 16 * below(100);
+        storages.back().offset = 256 * below(100);
     }
     Schedule schedule = scheduleOf(steps, storages, side);
     planAndCheck(schedule, numDevices);
@@ -210,6 +215,56 @@ TEST(MemoryPlanTest, Devices) {
   EXPECT_THAT(schedule.resultBytes, testing::ElementsAre(0, 128));
   EXPECT_EQ(schedule.memory.peak(), 64u);
   EXPECT_EQ(schedule.memory.lowerBound, 64u);
+}
+
+// Small storages take 256 bytes each, but for the last of a block: the rounded bound says so, the
+// other one does not.
+TEST(MemoryPlanTest, RoundedBound) {
+  std::vector<PlannedStorage> storages = {storageOf(Space::Argument, 100, 0, forever)};
+  for (unsigned i = 0; i < 10; ++i)
+    storages.push_back(storageOf(Space::Arena, 4, 0, 1));
+  Schedule schedule = scheduleOf(2, storages);
+  planAndCheck(schedule);
+  EXPECT_EQ(schedule.memory.arena, 9u * 256 + 4);
+  EXPECT_EQ(schedule.memory.lowerBound, 140u);
+  EXPECT_EQ(schedule.memory.roundedLowerBound, 100u + 10 * 256);
+}
+
+// The description has every planned storage of the first device with its op, and the largest of
+// those that are live at the peak first, copies of inputs among them.
+TEST(MemoryPlanTest, Description) {
+  std::vector<PlannedStorage> storages = {
+      storageOf(Space::Argument, 4096, 0, forever), storageOf(Space::Arena, 512, 0, 1),
+      storageOf(Space::Arena, 1024, 1, 2),          storageOf(Space::Results, 256, 2, forever),
+      storageOf(Space::Arena, 600, 0, 2),           storageOf(Space::Arena, 8192, 0, 2)};
+  for (size_t i = 0; i < storages.size(); ++i)
+    storages[i].name = "%" + std::to_string(i);
+  storages.back().device = 1;
+  Schedule schedule = scheduleOf(3, storages);
+  for (unsigned i = 0; i < 3; ++i)
+    schedule.steps[i].text = "op " + std::to_string(i);
+  ScheduledRegion region;
+  region.end = 3;
+  region.copied.push_back({0, 4, true, false});
+  schedule.regions.push_back(region);
+  planMemory(schedule, 2);
+
+  MemoryPlanInfo plan = describeMemory(schedule);
+  EXPECT_EQ(plan.figures.lowerBound, 4096u + 512 + 1024);
+  EXPECT_THAT(plan.steps, testing::ElementsAre("op 0", "op 1", "op 2"));
+  EXPECT_EQ(plan.peakStep, 1u);
+  std::vector<std::string> names, holders;
+  for (const StorageInfo &storage : plan.storages)
+    names.push_back(storage.name);
+  for (uint32_t holder : plan.peakHolders)
+    holders.push_back(plan.storages[holder].name);
+  EXPECT_THAT(names, testing::ElementsAre("%1", "%2", "%3", "%4"));
+  EXPECT_THAT(holders, testing::ElementsAre("%2", "%4", "%1"));
+  EXPECT_EQ(plan.storages[1].firstStep, 1u);
+  EXPECT_EQ(plan.storages[1].lastStep, 2u);
+  EXPECT_EQ(plan.storages[1].block, MemoryBlock::Arena);
+  EXPECT_EQ(plan.storages[2].lastStep, std::nullopt);
+  EXPECT_EQ(plan.storages[2].block, MemoryBlock::Results);
 }
 
 //===----------------------------------------------------------------------===//

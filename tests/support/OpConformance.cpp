@@ -237,6 +237,7 @@ struct Arrangement {
   const char *name;
   std::optional<Layout> operands; ///< none: another one for each operand
   Layout results = Layout::Contiguous;
+  bool reusesOperands = false;
 
   Layout operand(unsigned i) const { return operands ? *operands : allLayouts[(i + 1) % 4]; }
   /// The operands have the numbers of the case, none repeated.
@@ -250,6 +251,8 @@ constexpr Arrangement arrangements[] = {
     {"mixed layouts", std::nullopt},
     {"transposed results", Layout::Contiguous, Layout::Transposed},
     {"results with gaps", Layout::Contiguous, Layout::Sliced},
+    {"results in operands", Layout::Contiguous, Layout::Contiguous, true},
+    {"results in transposed operands", Layout::Transposed, Layout::Transposed, true},
 };
 
 /// The arrangements of one case in one dtype.
@@ -279,6 +282,8 @@ public:
 private:
   bool isWorthwhile(const Arrangement &arrangement) const {
     size_t numTensors = llvm::count_if(test_.args, [](const Arg &arg) { return arg.isTensor(); });
+    if (arrangement.reusesOperands && (test_.isLarge || !spec_.writes.empty()))
+      return false;
     if (arrangement.results != Layout::Contiguous)
       return !test_.isLarge && spec_.writes.empty() && !spec_.results.empty() &&
              !resultTypes(arrangement.results).empty();
@@ -317,7 +322,9 @@ private:
     if (arrangement.results != Layout::Contiguous)
       types = resultTypes(arrangement.results);
     std::string printed;
-    llvm::Expected<OpResults> actual = observe(target_, operands, false, state, types, printed);
+    OpTarget target = target_;
+    target.reusesOperands = arrangement.reusesOperands;
+    llvm::Expected<OpResults> actual = observe(target, operands, false, state, types, printed);
     if (!actual)
       return llvm::toString(actual.takeError());
     if (std::string text = expect(arrangement, copies); !text.empty())

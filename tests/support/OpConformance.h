@@ -6,10 +6,11 @@
 //   INSTANTIATE_TEST_SUITE_P(Host, OpConformance, testing::ValuesIn(opConformanceTests(target)),
 //                            opConformanceName);
 //
-// An op is run on operands of every layout and into results of every layout, and compared with what
-// the host executor gives for f64 copies of the same numbers: ‖a − b‖ / ‖b‖ is at most 1e-12 in
-// f64, 1e-5 in f32, 2e-3 in f16, 1e-2 in bf16; integers and bool are equal. Results are poisoned
-// before, and bytes between their elements stay as they were.
+// An op is run on operands of every layout and into results of every layout, also into the
+// operands' memory where the kernel allows that, and compared with what the host executor gives for
+// f64 copies of the same numbers: ‖a − b‖ / ‖b‖ is at most 1e-12 in f64, 1e-5 in f32, 2e-3 in f16,
+// 1e-2 in bf16; integers and bool are equal. Results are poisoned before, and bytes between their
+// elements stay as they were.
 //
 //===----------------------------------------------------------------------===//
 

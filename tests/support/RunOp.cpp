@@ -146,6 +146,10 @@ public:
   llvm::Expected<OpResults> run(RNGState *state) {
     if (llvm::Error error = placeOperands())
       return error;
+    auto kernel = op_.executor->compile(op_.trace, op_.id, target_.device);
+    if (!kernel)
+      return kernel.takeError();
+    kernel_ = std::move(*kernel);
     if (llvm::Error error = placeResults())
       return error;
     if (llvm::Error error = placeGenerators(state))
@@ -209,6 +213,10 @@ private:
         slot = operandSlots_[viewed.front()];
       } else if (type.asScalar()) {
         slot.address = &scalars_[i];
+      } else if (const Storage *storage = findReusable(i)) {
+        resultBlocks_[i] = blocks_.lookup(storage);
+        slot.address = memory_.address(resultBlocks_[i]);
+        reused_.insert(storage);
       } else {
         size_t bytes = sizeof(RNGState);
         if (const TensorType *tensor = type.asTensor())
@@ -222,6 +230,26 @@ private:
       resultSlots_.push_back(slot);
     }
     return llvm::Error::success();
+  }
+  /// The storage of the operand that the result is to lie in; null if it gets memory of its own.
+  const Storage *findReusable(unsigned result) const {
+    const TensorType *type = op_.trace.type(op_.results()[result]).asTensor();
+    if (!target_.reusesOperands || !type)
+      return nullptr;
+    for (unsigned i = 0; i < operands_.size(); ++i) {
+      const Tensor *tensor = operands_[i].value.asTensor();
+      if (!tensor || tensor->byteOffset() != 0 || !kernel_->canReuse(i, result) ||
+          tensor->storage()->bytes() != poisonedBytes(*type))
+        continue;
+      const Storage *storage = tensor->storage().get();
+      bool isAlone = llvm::count_if(operands_, [&](const OperandInit &other) {
+                       const Tensor *named = other.value.asTensor();
+                       return named && named->storage().get() == storage;
+                     }) == 1;
+      if (isAlone && !reused_.contains(storage))
+        return storage;
+    }
+    return nullptr;
   }
   static size_t poisonedBytes(const TensorType &type) {
     return stridedExtentBytes(type.dtype, constantDims(type.shape), constantDims(type.strides));
@@ -253,24 +281,22 @@ private:
     for (unsigned block : generatorBlocks_)
       generators.push_back(reinterpret_cast<RNGState *>(memory_.address(block)));
     args.generators = generators;
-    auto kernel = op_.executor->compile(op_.trace, op_.id, target_.device);
-    if (!kernel)
-      return kernel.takeError();
     if (llvm::Error error = target_.launch
-                                ? target_.launch(**kernel, args, memory_.ranges(), stream_)
-                                : (*kernel)->enqueue(stream_, args))
+                                ? target_.launch(*kernel_, args, memory_.ranges(), stream_)
+                                : kernel_->enqueue(stream_, args))
       return error;
     return stream_.synchronize();
   }
 
-  /// Copies storages back that the op writes; the others must be as they were.
+  /// Copies storages back that the op writes; the others must be as they were, unless results lie
+  /// there.
   llvm::Error takeOperands() {
     llvm::SmallSet<const Storage *, 4> written;
     for (unsigned i : effects_.writes)
       written.insert(operands_[i].value.asTensor()->storage().get());
     for (auto [storage, block] : blocks_) {
       llvm::ArrayRef<std::byte> bytes = memory_.fetched(block);
-      if (bytes.empty())
+      if (bytes.empty() || reused_.contains(storage))
         continue;
       if (written.contains(storage))
         std::memcpy(storage->data(), bytes.data(), bytes.size());
@@ -319,11 +345,13 @@ private:
   Effects effects_;
   llvm::ArrayRef<OperandInit> operands_;
   Stream &stream_;
+  KernelRef kernel_;
   GuardedMemory memory_;
   llvm::DenseMap<const Storage *, unsigned> blocks_;
   std::vector<Slot> operandSlots_, resultSlots_;
   std::vector<Slot> scalars_; ///< receive results that are host scalars
   std::vector<unsigned> resultBlocks_, generatorBlocks_;
+  llvm::SmallSet<const Storage *, 2> reused_; ///< by results
 };
 
 } // namespace

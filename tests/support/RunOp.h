@@ -24,6 +24,8 @@ struct OpTarget {
   DeviceRef device;
   std::vector<const Executor *> executors;
   OpLauncher launch = nullptr; ///< null: the kernel's work goes to the stream as it is
+  /// Fresh results lie where an operand does, if the kernel allows that (Kernel::canReuse).
+  bool reusesOperands = false;
 };
 /// The executor `host` on a host device whose work runs in the call that submits it.
 const OpTarget &hostOpTarget();

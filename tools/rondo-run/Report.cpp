@@ -17,20 +17,19 @@ static std::string milliseconds(double seconds) {
   return seconds == 0 ? "-" : number("%.3f", seconds * 1e3);
 }
 
-/// Exact below 10,000; then KiB, MiB.
-static std::string bytes(uint64_t value) {
-  if (value < 10000)
-    return std::to_string(value);
-  if (value < 10000 * 1024)
-    return number("%.1fK", double(value) / 1024);
-  return number("%.1fM", double(value) / (1024 * 1024));
+std::string rondo::byteText(uint64_t bytes) {
+  if (bytes < 10000)
+    return std::to_string(bytes);
+  if (bytes < 10000 * 1024)
+    return number("%.1fK", double(bytes) / 1024);
+  return number("%.1fM", double(bytes) / (1024 * 1024));
 }
 
 static void printMemory(llvm::StringRef side, const MemoryInfo &memory, llvm::raw_ostream &os) {
-  os << "  " << side << " memory: arguments " << bytes(memory.arguments) << ", arena "
-     << bytes(memory.arena) << ", slab " << bytes(memory.slab) << ", results "
-     << bytes(memory.results) << "; in all " << bytes(memory.peak()) << ", lower bound "
-     << bytes(memory.lowerBound) << '\n';
+  os << "  " << side << " memory: arguments " << byteText(memory.arguments) << ", arena "
+     << byteText(memory.arena) << ", slab " << byteText(memory.slab) << ", results "
+     << byteText(memory.results) << "; in all " << byteText(memory.peak()) << ", lower bound "
+     << byteText(memory.lowerBound) << '\n';
 }
 
 void rondo::printReport(const RunReport &report, llvm::raw_ostream &os) {
@@ -39,7 +38,7 @@ void rondo::printReport(const RunReport &report, llvm::raw_ostream &os) {
     os << "  region " << region.id << " of the " << sideName(region.side) << ": " << region.numOps
        << " ops, arguments: " << region.count(BufferPolicy::Static) << " static, "
        << region.count(BufferPolicy::Patched) << " patched, " << region.count(BufferPolicy::Copied)
-       << " copied (" << bytes(region.copiedBytes) << " per replay)\n";
+       << " copied (" << byteText(region.copiedBytes) << " per replay)\n";
   const CacheCounters &counters = report.counters;
   os << "  graphs: " << counters.entries << " held, " << counters.captures << " captured, "
      << counters.replays << " replays, " << counters.eagerRuns << " eager runs, "
@@ -49,9 +48,9 @@ void rondo::printReport(const RunReport &report, llvm::raw_ostream &os) {
   printMemory("forward", report.memory[0], os);
   if (report.memory[1].lowerBound)
     printMemory("backward", report.memory[1], os);
-  os << "  step: peak " << bytes(report.peakBytes) << ", lower bound " << bytes(report.lowerBound)
-     << "; eager " << milliseconds(report.eagerSeconds) << " ms, replayed "
-     << milliseconds(report.replaySeconds) << " ms (medians)\n";
+  os << "  step: peak " << byteText(report.peakBytes) << ", lower bound "
+     << byteText(report.lowerBound) << "; eager " << milliseconds(report.eagerSeconds)
+     << " ms, replayed " << milliseconds(report.replaySeconds) << " ms (medians)\n";
   if (report.errors) {
     os << "  error: results " << number("%.1e", report.errors->loss) << ", others at most "
        << number("%.1e", report.errors->other);
@@ -104,8 +103,8 @@ static std::vector<Column> columns() {
        [](R r) { return !r.isReplayEqual   ? "-"
                         : *r.isReplayEqual ? "equal"
                                            : "DIFFER"; }},
-      {"peak B", false, [](R r) { return bytes(r.peakBytes); }},
-      {"bound B", false, [](R r) { return bytes(r.lowerBound); }},
+      {"peak B", false, [](R r) { return byteText(r.peakBytes); }},
+      {"bound B", false, [](R r) { return byteText(r.lowerBound); }},
       {"ratio", false,
        [](R r) {
          return r.lowerBound ? number("%.3f", double(r.peakBytes) / double(r.lowerBound)) : "-";

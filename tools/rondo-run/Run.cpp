@@ -61,6 +61,23 @@ public:
     return std::move(report_);
   }
 
+  llvm::Expected<PlanReport> plan() {
+    if (llvm::Error error = load())
+      return error;
+    llvm::SmallVector<std::string, 4> symbols;
+    for (ValueId argument : pair_->forward().arguments())
+      pair_->forward().type(argument).collectSymbols(symbols);
+    if (!symbols.empty())
+      return makeError(report_.name + ": size '" + symbols.front() +
+                       "' is a symbol: memory is planned when a call gives it a value");
+    if (llvm::Error error = compileProgram())
+      return error;
+    PlanReport plan{report_.name, program_->memoryPlan(Side::Forward), {}};
+    if (program_->hasBackward())
+      plan.backward = program_->memoryPlan(Side::Backward);
+    return plan;
+  }
+
 private:
   llvm::Error load() {
     std::vector<FXOutput> outputs;
@@ -376,4 +393,11 @@ llvm::Expected<RunReport> rondo::runTrace(llvm::StringRef path, const RunOptions
                                           llvm::ArrayRef<const Executor *> executors,
                                           const DeviceRef &device) {
   return Runner(path, options, registry, executors, device).run();
+}
+
+llvm::Expected<PlanReport> rondo::planTrace(llvm::StringRef path, const RunOptions &options,
+                                            const OpRegistry &registry,
+                                            llvm::ArrayRef<const Executor *> executors,
+                                            const DeviceRef &device) {
+  return Runner(path, options, registry, executors, device).plan();
 }

@@ -49,6 +49,20 @@ struct RunReport {
   std::vector<std::string> remarks;
 };
 
+/// The memory plans of a trace.
+struct PlanReport {
+  std::string name;
+  MemoryPlanInfo forward;
+  std::optional<MemoryPlanInfo> backward;
+};
+
+/// Loads and compiles the trace in file `path` for `device`, and runs nothing. Errors: as those of
+/// runTrace; sizes that are symbols.
+llvm::Expected<PlanReport> planTrace(llvm::StringRef path, const RunOptions &options,
+                                     const OpRegistry &registry,
+                                     llvm::ArrayRef<const Executor *> executors,
+                                     const DeviceRef &device);
+
 /// Loads, compiles and runs the trace in file `path` on `device`, and on the host where it has
 /// values there. `executors` are asked for every op in this order. Errors: located, as those of
 /// what is used.

@@ -71,6 +71,10 @@ struct Options {
   cl::opt<double> memoryBound{"memory-bound",
                               cl::desc("Greatest peak over its lower bound (default: 1.05)"),
                               cl::init(1.05), cl::cat(category)};
+  cl::opt<bool> memory{
+      "memory",
+      cl::desc("Print how memory is planned, and what holds its peak, instead of running"),
+      cl::cat(category)};
   cl::opt<bool> tableOnly{"table", cl::desc("Print the table alone"), cl::cat(category)};
 };
 
@@ -78,6 +82,7 @@ constexpr llvm::StringLiteral overview =
     "rondo-run: runs forward and backward traces, eagerly and as replayed graphs, and compares\n\n"
     "  rondo-run gpt_tiny.json\n"
     "  rondo-run mlp.json gpt_tiny.json --check --steps=100 --device=cuda\n"
+    "  rondo-run gpt_tiny.json --memory\n"
     "  rondo-run step.trace --values=step.safetensors -p execution,cuda-graph{partition=dataflow}\n"
     "\n"
     "Columns of the table: ops that launch something, those in regions, regions "
@@ -165,6 +170,15 @@ static ExitCode run(const Options &options) {
     llvm::Expected<DeviceRef> device = createDevice(*where);
     if (!device)
       return report(device.takeError(), badInput);
+    if (options.memory) {
+      llvm::Expected<PlanReport> plan =
+          planTrace(input, runOptions, registry, listOf(*executors), *device);
+      if (plan)
+        printPlan(*plan, llvm::outs());
+      else
+        code = report(plan.takeError(), badInput);
+      continue;
+    }
     llvm::Expected<RunReport> run =
         runTrace(input, runOptions, registry, listOf(*executors), *device);
     if (!run) {

@@ -28,8 +28,9 @@ struct RNGState {
 
 /// What one run of a kernel works on. Slots are by position, as in the op. A tensor result that is
 /// a new name of an operand's storage has that operand's address; other results are memory to
-/// write, which nothing was done to before. For a scalar result the address is that of the Slot in
-/// host memory that receives the scalar. Borrowed for the call.
+/// write, which no operand shares unless the kernel allows it (Kernel::canReuse). For a scalar
+/// result the address is that of the Slot in host memory that receives the scalar. Borrowed for the
+/// call.
 struct KernelArgs {
   llvm::ArrayRef<Slot> operands;
   llvm::ArrayRef<Slot> results;
@@ -52,6 +53,11 @@ public:
   /// What needs the host to see data calls `sink.synchronize()`, and its op's claim is not
   /// capturable.
   virtual llvm::Error enqueue(CommandSink &sink, const KernelArgs &args) const = 0;
+
+  /// May fresh tensor result `result` have the address of tensor operand `operand`, which nothing
+  /// needs after this run? Only if both have the same number of bytes, each of which is read before
+  /// it is written. Other operands are elsewhere, or it may have theirs, too.
+  virtual bool canReuse(unsigned operand, unsigned result) const;
 };
 
 using KernelRef = std::shared_ptr<const Kernel>;

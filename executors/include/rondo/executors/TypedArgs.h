@@ -83,6 +83,9 @@ public:
 
   unsigned numOperands() const { return operands_.size(); }
   unsigned numResults() const { return results_.size(); }
+  /// True if an operand and a result are tensors whose elements lie at the same bytes of their
+  /// memory.
+  bool haveSameLayout(unsigned operand, unsigned result) const;
   /// Calls `run(operands, results, present)`, tensors without sizes for what is none.
   template <typename Run> auto bind(const KernelArgs &args, Run &&run) const {
     assert(args.operands.size() == operands_.size() && args.results.size() == results_.size() &&
@@ -98,6 +101,7 @@ public:
 
 private:
   struct Layout {
+    bool isTensor = false;
     DType dtype = DType::F32;
     llvm::SmallVector<int64_t, 5> shape, strides;
 

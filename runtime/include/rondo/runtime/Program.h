@@ -21,6 +21,7 @@
 #include "rondo/runtime/BufferCosts.h"
 #include "rondo/runtime/Generators.h"
 #include "rondo/runtime/GraphCache.h"
+#include "rondo/runtime/MemoryInfo.h"
 
 namespace rondo {
 
@@ -95,20 +96,6 @@ struct RegionInfo {
   uint64_t copiedBytes = 0; ///< per replay, in and out
 
   unsigned count(BufferPolicy policy) const;
-};
-
-/// Bytes of one trace's memory on the first device.
-struct MemoryInfo {
-  uint64_t arguments = 0; ///< what is there before, saved values included
-  uint64_t arena = 0;     ///< temporaries and workspaces, per lane
-  uint64_t slab = 0;      ///< saved for backward, per forward without its backward
-  uint64_t results = 0;   ///< per set of results that the caller holds
-  /// Greatest sum, over the steps, of the bytes of temporaries and workspaces that are live then:
-  /// what any arena needs for this order of ops.
-  uint64_t temporaries = 0;
-  /// The same of all bytes that are live, arguments throughout.
-  uint64_t lowerBound = 0;
-  uint64_t peak() const { return arguments + arena + slab + results; }
 };
 
 /// Values that a forward saved for its backward. Moved, not copied. Dropping it gives the memory
@@ -206,6 +193,7 @@ public:
   /// Of the specialisation called last. Empty for a pair with symbols before its first call.
   std::vector<RegionInfo> regions() const;
   MemoryInfo memory(Side side) const;
+  MemoryPlanInfo memoryPlan(Side side) const;
   /// Remarks, such as why a region was split; those of one region come once.
   std::vector<std::string> takeRemarks();
 

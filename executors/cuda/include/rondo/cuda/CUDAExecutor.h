@@ -96,6 +96,9 @@ struct CUDAKernelSpec {
   bool synchronises = false;
   /// Operands and results may be in memory of the host, too.
   bool movesBetweenDevices = false;
+  /// Each element of a result is made of the operands' elements at its position, and written after
+  /// they are read: a result may take over the memory of an operand that has its layout.
+  bool isElementwise = false;
 };
 
 /// Claims the ops in its table, on any CUDA device. Adding is for one thread, before use.

@@ -43,6 +43,9 @@ struct HostKernelSpec {
   /// The host looks at data that the device makes (item, print): it is synchronised before the
   /// function runs, and the op cannot be captured.
   bool synchronises = false;
+  /// Each element of a result is made of the operands' elements at its position, and written after
+  /// they are read: a result may take over the memory of an operand that has its layout.
+  bool isElementwise = false;
 };
 
 /// Claims the ops in its table, on any host device. Adding is for one thread, before use.
