@@ -63,6 +63,10 @@ void BlockPool::add(BlockRef block) {
   blocks_.push_back(std::move(block));
 }
 
+bool BlockPool::isLeased() const {
+  return llvm::any_of(blocks_, [](const BlockRef &block) { return block->isLeased(); });
+}
+
 void BlockPool::takeSurplus(std::vector<BlockRef> &taken) {
   for (size_t i = blocks_.size(); i-- > 0;) {
     if (blocks_[i]->leaseWindow + 1 >= leases_ / window || !blocks_[i]->isIdle())

@@ -58,6 +58,8 @@ public:
   /// True if the pool's is the only reference to the block and the block's the only ones to its
   /// storages.
   bool isIdle() const;
+  /// True if there is another reference to the block than the pool's. Tensors in it do not count.
+  bool isLeased() const { return references_.load(std::memory_order_acquire) > 1; }
 
   LastUse &lastUse() { return lastUse_; }
   uint64_t lastStream() const { return lastUse_.stream(); }
@@ -102,6 +104,9 @@ public:
   /// The caller has leased it.
   void add(BlockRef block);
   size_t size() const { return blocks_.size(); }
+  /// Is one of its blocks leased?
+  bool isLeased() const;
+  llvm::ArrayRef<BlockRef> blocks() const { return blocks_; }
   /// Takes out idle blocks that were not leased lately: within the last `window` leases, to twice
   /// as many.
   void takeSurplus(std::vector<BlockRef> &taken);

@@ -148,13 +148,14 @@ private:
   llvm::Error lease(BlockRef &slab) {
     std::unique_lock<std::mutex> lock(program_.mutex_);
     lane_ = program_.leaseLane(lock, stream_);
+    isTransient_ = variant_.isTransient;
     std::unique_ptr<Frame> &frame = lane_->frames[{variant_.uid, unsigned(side_)}];
     if (!frame)
       frame = std::make_unique<Frame>();
     frame_ = frame.get();
     if (llvm::Error error = bind(slab.get()))
       return error;
-    if (llvm::Error error = program_.prepareLane(*lane_, schedule_))
+    if (llvm::Error error = program_.prepareLane(*lane_, schedule_, isTransient_))
       return error;
     if (side_ == Side::Forward && !variant_.noSlab) {
       llvm::Expected<BlockRef> block =
@@ -333,7 +334,7 @@ private:
       while (region != regions.end() && region->begin < i)
         ++region;
       bool isRegion = region != regions.end() && region->begin == i;
-      if (isRegion && !isEager && !region->isEager) {
+      if (isRegion && !isEager && !isTransient_ && !region->isEager) {
         if (llvm::Error error = runRegion(*region))
           return error;
         i = region->end;
@@ -514,8 +515,8 @@ private:
   }
 
   /// Builds and caches the graph of `region`. False if that failed. Unless that is an error of the
-  /// call, or another thread was to blame, it is remarked upon and the region changed for later
-  /// calls.
+  /// call, or another thread or a want of memory was to blame, it is remarked upon and the region
+  /// changed for later calls.
   bool build(const ScheduledRegion &region, GraphEntryRef &entry) {
     auto begin = std::chrono::steady_clock::now();
     for (unsigned attempt = 0;; ++attempt) {
@@ -537,12 +538,17 @@ private:
       llvm::Error error = made.takeError();
       std::optional<DeviceErrorKind> kind = deviceErrorKind(error);
       failure_ = llvm::toString(std::move(error));
-      bool isPassing = kind == DeviceErrorKind::CaptureInvalidated;
-      if (isPassing && attempt == 0)
+      bool isOutOfMemory = kind == DeviceErrorKind::OutOfMemory;
+      bool isPassing = isOutOfMemory || kind == DeviceErrorKind::CaptureInvalidated;
+      if (isPassing && attempt == 0) {
+        if (isOutOfMemory)
+          program_.trim();
         continue;
+      }
       isPassing = isPassing && program_.isStillPassing(variant_, region.uid);
       if (!isPassing && program_.options_.onCaptureFailure != CaptureFailure::Error)
-        program_.replaceRegion(variant_, side_, region.uid, failure.step, failure_);
+        program_.replaceRegion(variant_, side_, region.uid,
+                               isOutOfMemory ? std::nullopt : failure.step, failure_);
       return false;
     }
   }
@@ -595,7 +601,8 @@ private:
   llvm::ArrayRef<Value> inputs_;
   llvm::ArrayRef<Tensor> outputs_; ///< empty, or by result
 
-  const bool isCaptured_; ///< the stream, by the caller
+  const bool isCaptured_;    ///< the stream, by the caller
+  bool isTransient_ = false; ///< the variant
   Lane *lane_ = nullptr;
   Frame *frame_ = nullptr; ///< of the lane
   BlockRef results_;       ///< null if the caller gave memory for all of them
@@ -608,20 +615,6 @@ private:
 };
 
 } // namespace rondo
-
-llvm::Expected<Variant *> ProgramImpl::variantOf(const SavedState &saved) const {
-  if (!hasBackward_)
-    return makeError("the program has no backward");
-  if (!saved.isValid())
-    return makeError("the SavedState is empty: it was consumed, or no forward filled it");
-  if (latest_ && symbols_.empty() && latest_->uid == saved.block_->program)
-    return latest_; // the only one
-  std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto &entry : variants_)
-    if (entry.second->uid == saved.block_->program)
-      return entry.second.get();
-  return makeError("the SavedState is of another program");
-}
 
 /// Is `storage` what a buffer of `region` is copied to?
 static bool isStagingOf(uint32_t storage, const ScheduledRegion &region) {
@@ -674,7 +667,7 @@ llvm::Error ProgramImpl::forward(Stream &stream, llvm::ArrayRef<Value> inputs,
   results.clear();
   if (saved)
     *saved = SavedState();
-  llvm::Expected<Variant *> variant = variantFor(inputs);
+  llvm::Expected<VariantRef> variant = variantFor(inputs);
   if (!variant)
     return variant.takeError();
   SavedState state;
@@ -692,7 +685,7 @@ llvm::Error ProgramImpl::backward(Stream &stream, SavedState &saved, llvm::Array
                                   llvm::ArrayRef<Tensor> outputs,
                                   llvm::SmallVectorImpl<Value> &results) {
   results.clear();
-  llvm::Expected<Variant *> variant = variantOf(saved);
+  llvm::Expected<VariantRef> variant = variantOf(saved);
   if (!variant)
     return variant.takeError();
   llvm::Error error =

@@ -5,6 +5,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <chrono>
+
 using namespace rondo;
 
 static std::vector<ParameterInfo> inputsOf(const Trace &trace, Side side) {
@@ -40,7 +42,7 @@ ProgramImpl::ProgramImpl(TracePair pair, llvm::ArrayRef<DeviceRef> devices,
     : devices_(devices.begin(), devices.end()), executors_(executors.begin(), executors.end()),
       pipeline_(std::move(pipeline)), options_(std::move(options)),
       hasBackward_(pair.hasBackward()), pair_(std::move(pair)),
-      ownDomain_(CaptureDomain::create("program")) {
+      ownDomain_(CaptureDomain::create("program")), variants_(options_.maxVariants) {
   for (Side side : {Side::Forward, Side::Backward}) {
     if (side == Side::Backward && !hasBackward_)
       continue;
@@ -67,13 +69,11 @@ ProgramImpl::~ProgramImpl() {
     });
     // What was submitted needs the kernels. Every call uses the arena of its lane.
     for (const auto &lane : lanes_)
-      if (lane->arena)
-        llvm::consumeError(lane->arena->lastUse().synchronize());
+      for (const BlockRef &arena : lane->arenas)
+        llvm::consumeError(arena->lastUse().synchronize());
   }
   for (const auto &cache : caches_)
-    cache->eraseIf([&](const GraphKey &key) {
-      return llvm::any_of(variants_, [&](const auto &v) { return v.second->uid == key.program; });
-    });
+    cache->eraseIf([&](const GraphKey &key) { return bool(variants_.find(key.program)); });
 }
 
 llvm::Error ProgramImpl::prepare() {
@@ -87,41 +87,133 @@ llvm::Error ProgramImpl::prepare() {
         return makeError("device " + deviceName(devices_[i]->device()) + " is given twice");
   if (!symbols_.empty())
     return llvm::Error::success();
-  llvm::Expected<std::unique_ptr<Variant>> variant = makeVariant({});
+  llvm::Expected<VariantRef> variant = makeVariant({});
   if (!variant)
     return variant.takeError();
-  latest_ = variant->get();
-  variants_[{}] = std::move(*variant);
+  latest_ = *variant;
+  variants_.insert({}, std::move(*variant), 0);
   pair_.reset();
   return llvm::Error::success();
 }
 
-llvm::Expected<Variant *> ProgramImpl::variantFor(llvm::ArrayRef<Value> inputs) {
+llvm::Expected<VariantRef> ProgramImpl::variantFor(llvm::ArrayRef<Value> inputs) {
   if (symbols_.empty())
     return latest_;
   llvm::Expected<SymbolBindings> bindings = bindSymbols(inputs_[0], Side::Forward, inputs);
   if (!bindings)
     return bindings.takeError();
-  std::vector<int64_t> key;
+  std::vector<int64_t> sizes;
   for (const std::string &symbol : symbols_)
-    key.push_back(bindings->lookup(symbol));
+    sizes.push_back(bindings->lookup(symbol));
   // One thread compiles at a time; the others go on calling what is compiled.
   std::unique_lock<std::mutex> compiling(compileMutex_, std::defer_lock);
   for (bool mayCompile : {false, true}) {
     if (mayCompile)
       compiling.lock();
     std::lock_guard<std::mutex> lock(mutex_);
-    if (auto found = variants_.find(key); found != variants_.end())
-      return latest_ = found->second.get();
+    if (VariantRef variant = variants_.visit(sizes)) {
+      latest_ = variant;
+      return variant;
+    }
   }
-  llvm::Expected<std::unique_ptr<Variant>> variant = makeVariant(*bindings);
+  return compileVariant(*bindings, sizes);
+}
+
+llvm::Expected<VariantRef> ProgramImpl::variantOf(const SavedState &saved) const {
+  if (!hasBackward_)
+    return makeError("the program has no backward");
+  if (!saved.isValid())
+    return makeError("the SavedState is empty: it was consumed, or no forward filled it");
+  if (symbols_.empty() && latest_->uid == saved.block_->program)
+    return latest_; // the only one
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (VariantRef variant = variants_.find(saved.block_->program)) // which the state keeps there
+    return variant;
+  return makeError("the SavedState is of another program");
+}
+
+/// Compiles the pair for `bindings`, which are `sizes`, and lets go of what is too much then.
+llvm::Expected<VariantRef> ProgramImpl::compileVariant(const SymbolBindings &bindings,
+                                                       const std::vector<int64_t> &sizes) {
+  auto begin = std::chrono::steady_clock::now();
+  llvm::Expected<VariantRef> variant = makeVariant(bindings);
   if (!variant)
     return variant.takeError();
-  std::lock_guard<std::mutex> lock(mutex_);
-  latest_ = variant->get();
-  variants_[key] = std::move(*variant);
-  return latest_;
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  std::vector<VariantRef> surplus;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    variants_.insert(sizes, *variant, took.count());
+    latest_ = *variant;
+    if (latest_->isTransient)
+      remarkOnStorm();
+    variants_.takeSurplus(surplus);
+    for (const VariantRef &gone : surplus)
+      forget(*gone);
+  }
+  // What was submitted needs the kernels, and blocks of the variant know where that was.
+  for (const VariantRef &gone : surplus)
+    for (const BlockPool *pool : gone->pools())
+      for (const BlockRef &block : pool->blocks())
+        llvm::consumeError(block->lastUse().synchronize()); // calls report it
+  return variant;
 }
+
+void ProgramImpl::remarkOnStorm() {
+  if (std::exchange(hasRemarkedOnStorm_, true))
+    return;
+  auto text = [](uint64_t number) { return std::to_string(number); };
+  remarks_.push_back(
+      "warning: a storm of sizes: " + text(variants_.numNewLately()) +
+      " of the last 64 calls brought sizes that the program is not compiled for, " +
+      text(variants_.numNew()) + " since it was made, and it keeps " +
+      text(variants_.maxVariants()) +
+      ": calls with new sizes run eagerly, without graphs, until the sizes come again; round sizes "
+      "up to a few, or raise ProgramOptions::maxVariants");
+}
+
+//===----------------------------------------------------------------------===//
+// Variants that go
+//===----------------------------------------------------------------------===//
+
+/// Lets go of what there is beside `variant` itself, which no call uses.
+void ProgramImpl::forget(const Variant &variant) {
+  for (const auto &cache : caches_)
+    cache->eraseIf([&](const GraphKey &key) { return key.program == variant.uid; });
+  for (const auto &lane : lanes_)
+    for (Side side : {Side::Forward, Side::Backward})
+      lane->frames.erase({variant.uid, unsigned(side)});
+  for (uint32_t region = 0; region < variant.nextRegion; ++region) {
+    remarked_.erase({variant.uid, region});
+    passingFailures_.erase({variant.uid, region});
+  }
+  dropUnusedCaches(variant);
+}
+
+static bool usesCache(const Variant &variant, const std::shared_ptr<GraphCache> &cache) {
+  auto isIn = [&](const ScheduledRegion &region) { return region.cache == cache; };
+  return llvm::any_of(variant.forward.schedule.regions, isIn) ||
+         (variant.backward && llvm::any_of(variant.backward->schedule.regions, isIn));
+}
+
+/// Lets go of the caches that only `variant` used, but for what they counted: a pipeline may make a
+/// transform, and so a domain, for each variant.
+void ProgramImpl::dropUnusedCaches(const Variant &variant) {
+  llvm::erase_if(caches_, [&](const std::shared_ptr<GraphCache> &cache) {
+    bool isUnused = usesCache(variant, cache);
+    variants_.forEach([&](const Variant &other) { isUnused &= !usesCache(other, cache); });
+    if (!isUnused)
+      return false;
+    CacheCounters counters = cache->counters();
+    counters.entries = counters.bytes = 0;
+    pastCounters_ += counters;
+    return true;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Making a variant
+//===----------------------------------------------------------------------===//
 
 /// A number that no other variant of the process has.
 static uint64_t nextVariant() {
@@ -129,13 +221,13 @@ static uint64_t nextVariant() {
   return next.fetch_add(1);
 }
 
-llvm::Expected<std::unique_ptr<Variant>> ProgramImpl::makeVariant(const SymbolBindings &bindings) {
+llvm::Expected<VariantRef> ProgramImpl::makeVariant(const SymbolBindings &bindings) {
   llvm::Expected<TracePair> pair = pipeline_(pair_->clone(), bindings);
   if (!pair)
     return pair.takeError();
   if (pair->hasBackward() != hasBackward_)
     return makeError("the pipeline gave or took the backward");
-  auto variant = std::make_unique<Variant>();
+  auto variant = std::make_shared<Variant>();
   variant->uid = nextVariant();
   LoweringContext context{devices_, executors_, nullptr, [&] { return costs(); }};
   for (Side side : {Side::Forward, Side::Backward}) {
@@ -246,22 +338,20 @@ llvm::Error ProgramImpl::finishSide(SidePlan &plan, Variant &variant) {
 //===----------------------------------------------------------------------===//
 
 CacheCounters ProgramImpl::counters() const {
-  CacheCounters sum;
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto &cache : caches_) {
-    CacheCounters counters = cache->counters();
-    sum.entries += counters.entries;
-    sum.captures += counters.captures;
-    sum.replays += counters.replays;
-    sum.eagerRuns += counters.eagerRuns;
-    sum.patches += counters.patches;
-    sum.patchedNodes += counters.patchedNodes;
-    sum.recaptures += counters.recaptures;
-    sum.failures += counters.failures;
-    sum.evictions += counters.evictions;
-    sum.copiedBytes += counters.copiedBytes;
-  }
+  CacheCounters sum = pastCounters_;
+  for (const auto &cache : caches_)
+    sum += cache->counters();
   return sum;
+}
+
+std::vector<EntryStatistics> ProgramImpl::graphs() const {
+  std::vector<EntryStatistics> all;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &cache : caches_)
+    for (EntryStatistics &entry : cache->entries())
+      all.push_back(std::move(entry));
+  return all;
 }
 
 void ProgramImpl::forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const {

@@ -69,37 +69,92 @@ void ProgramImpl::dropGraphsOf(llvm::ArrayRef<BlockRef> blocks) {
   }
 }
 
-llvm::Error ProgramImpl::growArena(Lane &lane, const Schedule &schedule) {
-  bool isEnough = bool(lane.arena);
-  for (unsigned i = 0; isEnough && i < devices_.size(); ++i)
-    isEnough = schedule.arenaBytes[i] <= lane.arena->bytes(i);
-  if (isEnough)
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+/// The smallest arena that is large enough is always the same one, as long as it is there: so are
+/// the graphs that were captured in it.
+llvm::Error ProgramImpl::chooseArena(Lane &lane, const Schedule &schedule, bool isTransient) {
+  for (const BlockRef &arena : lane.arenas) {
+    bool isEnough = true;
+    for (unsigned i = 0; isEnough && i < devices_.size(); ++i)
+      isEnough = schedule.arenaBytes[i] <= arena->bytes(i);
+    if (!isEnough)
+      continue;
+    if (lane.arena != arena)
+      lane.arena = arena;
     return llvm::Error::success();
-  llvm::SmallVector<uint64_t, 1> bytes;
-  for (unsigned i = 0; i < devices_.size(); ++i)
-    bytes.push_back(std::max(schedule.arenaBytes[i], lane.arena ? lane.arena->bytes(i) : 0));
-  if (lane.arena) { // what was captured in it is of no use any more
-    if (llvm::Error error = lane.arena->lastUse().synchronize())
-      return error;
-    dropGraphsOf(lane.arena);
-    lane.arena.reset();
-  } else {
-    // Both sides of all variants: so the first call finds the size that stays.
-    for (const auto &variant : variants_) {
-      for (Side side : {Side::Forward, Side::Backward}) {
-        if (side == Side::Backward && !variant.second->backward)
-          continue;
-        const Schedule &other = variant.second->side(side).schedule;
-        for (unsigned i = 0; i < devices_.size(); ++i)
-          bytes[i] = std::max(bytes[i], other.arenaBytes[i]);
-      }
-    }
   }
+  return growArena(lane, schedule, isTransient);
+}
+
+/// What was captured in arenas that are too small stays there as long as memory lasts, and as long
+/// as these are together no larger than the new one, unless that is for a call without graphs.
+llvm::Error ProgramImpl::growArena(Lane &lane, const Schedule &schedule, bool isTransient) {
+  lane.arena.reset();
+  auto holdsNothing = [&](const Block &arena) { return !holdsGraphs(arena); };
+  if (llvm::Error error = dropArenas(lane, holdsNothing))
+    return error;
+  llvm::SmallVector<uint64_t, 1> bytes = nextArenaBytes(lane, schedule);
+  auto areTooLarge = [&](const Block &) {
+    for (unsigned i = 0; i < devices_.size(); ++i) {
+      uint64_t sum = 0;
+      for (const BlockRef &arena : lane.arenas)
+        sum += arena->bytes(i);
+      if (sum > bytes[i])
+        return true;
+    }
+    return false;
+  };
+  if (!isTransient)
+    if (llvm::Error error = dropArenas(lane, areTooLarge))
+      return error;
   llvm::Expected<BlockRef> arena = createBlock(bytes);
   if (!arena)
     return arena.takeError();
-  lane.arena = std::move(*arena);
+  lane.arena = *arena;
+  lane.arenas.push_back(std::move(*arena));
   return llvm::Error::success();
+}
+
+/// An arena is large enough for both sides of all variants: so the first call finds the size that
+/// stays.
+llvm::SmallVector<uint64_t, 1> ProgramImpl::nextArenaBytes(const Lane &lane,
+                                                           const Schedule &schedule) const {
+  llvm::SmallVector<uint64_t, 1> bytes = schedule.arenaBytes;
+  auto extend = [&](const SidePlan &plan) {
+    for (unsigned i = 0; i < devices_.size(); ++i)
+      bytes[i] = std::max(bytes[i], plan.schedule.arenaBytes[i]);
+  };
+  variants_.forEach([&](const Variant &variant) {
+    extend(variant.forward);
+    if (variant.backward)
+      extend(*variant.backward);
+  });
+  for (unsigned i = 0; !lane.arenas.empty() && i < devices_.size(); ++i)
+    bytes[i] = std::max(bytes[i], lane.arenas.back()->bytes(i));
+  return bytes;
+}
+
+/// Drops arenas, the largest first, with what was captured in them.
+llvm::Error ProgramImpl::dropArenas(Lane &lane, llvm::function_ref<bool(const Block &)> mustGo) {
+  for (size_t i = lane.arenas.size(); i-- > 0;) {
+    BlockRef arena = lane.arenas[i];
+    if (!mustGo(*arena))
+      continue;
+    if (llvm::Error error = arena->lastUse().synchronize())
+      return error;
+    dropGraphsOf(arena);
+    lane.arenas.erase(lane.arenas.begin() + i);
+  }
+  return llvm::Error::success();
+}
+
+bool ProgramImpl::holdsGraphs(const Block &arena) const {
+  return llvm::any_of(caches_, [&](const std::shared_ptr<GraphCache> &cache) {
+    return cache->containsIf([&](const GraphKey &key) { return key.lane == arena.id(); });
+  });
 }
 
 Lane *ProgramImpl::leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream) {
@@ -127,8 +182,8 @@ Lane *ProgramImpl::leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream)
   return lane;
 }
 
-llvm::Error ProgramImpl::prepareLane(Lane &lane, const Schedule &schedule) {
-  if (llvm::Error error = growArena(lane, schedule))
+llvm::Error ProgramImpl::prepareLane(Lane &lane, const Schedule &schedule, bool isTransient) {
+  if (llvm::Error error = chooseArena(lane, schedule, isTransient))
     return error;
   for (unsigned i = lane.streams.size(); i < devices_.size(); ++i) {
     if (i == 0) {
@@ -163,16 +218,20 @@ void ProgramImpl::returnLane(Lane &lane) {
 
 void ProgramImpl::trimLocked() {
   std::vector<BlockRef> idle;
-  for (const auto &entry : variants_) {
-    Variant &variant = *entry.second;
-    variant.slabs.takeIdle(idle);
-    variant.forward.results.takeIdle(idle);
-    if (variant.backward)
-      variant.backward->results.takeIdle(idle);
+  variants_.forEach([&](Variant &variant) {
+    for (BlockPool *pool : variant.pools())
+      pool->takeIdle(idle);
+  });
+  for (const auto &lane : lanes_) {
+    if (!lane->isBusy)
+      lane->arena.reset();
+    llvm::erase_if(lane->arenas, [&](const BlockRef &arena) {
+      bool isIdle = arena != lane->arena;
+      if (isIdle)
+        idle.push_back(arena);
+      return isIdle;
+    });
   }
-  for (const auto &lane : lanes_)
-    if (!lane->isBusy && lane->arena)
-      idle.push_back(std::move(lane->arena));
   for (const BlockRef &block : idle)
     llvm::consumeError(block->lastUse().synchronize()); // calls report it
   dropGraphsOf(idle);

@@ -100,6 +100,9 @@ CacheCounters Program::counters() const {
 void Program::forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const {
   impl_->forEachGraph(visit);
 }
+std::vector<EntryStatistics> Program::graphs() const {
+  return impl_->graphs();
+}
 std::vector<RegionInfo> Program::regions() const {
   return impl_->regions();
 }

@@ -1,9 +1,9 @@
 //===- ProgramImpl.h - A compiled pair, inside ------------------*- C++ -*-===//
 //
-// A program has one variant per binding of its symbols. A variant has a schedule per side, pools of
-// slabs and results, and the regions as they stand (a failed capture splits them). A call leases a
-// lane and blocks under the program's lock, and then runs without it: the lane is the call's alone,
-// and so are the graphs whose key names the lane.
+// A program has one variant per binding of its symbols, as many as are kept (VariantTable.h). A
+// variant has a schedule per side, pools of slabs and results, and the regions as they stand (a
+// failed capture splits them). A call leases a lane and blocks under the program's lock, and then
+// runs without it: the lane is the call's alone, and so are the graphs whose key names the lane.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,13 +12,13 @@
 #include "Binding.h"
 #include "Block.h"
 #include "GraphBuilder.h"
+#include "VariantTable.h"
 
 #include "rondo/runtime/Program.h"
 
 #include "llvm/ADT/DenseSet.h"
 
 #include <condition_variable>
-#include <map>
 
 namespace rondo {
 
@@ -55,7 +55,20 @@ struct Variant {
   BlockPool slabs;
   BlockRef noSlab; ///< in place of slabs where nothing is saved: used by all calls, holds nothing
   uint32_t nextRegion = 0; ///< uid of the next region that a split makes
+  /// Made in a storm of sizes and not called again: builds no graphs. Under the program's lock.
+  bool isTransient = false;
 
+  /// Of all its blocks, but for noSlab.
+  llvm::SmallVector<BlockPool *, 3> pools() {
+    llvm::SmallVector<BlockPool *, 3> pools = {&slabs, &forward.results};
+    if (backward)
+      pools.push_back(&backward->results);
+    return pools;
+  }
+  /// Does a call, a SavedState or a graph of the caller use one of them?
+  bool isLeased() {
+    return llvm::any_of(pools(), [](const BlockPool *pool) { return pool->isLeased(); });
+  }
   SidePlan &side(Side side) { return side == Side::Forward ? forward : *backward; }
 };
 
@@ -88,7 +101,8 @@ struct Frame {
 
 /// Room for one call at a time: an arena, and a stream for each further device.
 struct Lane {
-  BlockRef arena;
+  BlockRef arena;                               ///< of the call that has the lane, or had it last
+  std::vector<BlockRef> arenas;                 ///< all there are, each larger than the one before
   std::vector<std::unique_ptr<Stream>> streams; ///< by device; null for the first
   /// Set under the lock; cleared, by the call that has it, without.
   std::atomic<bool> isBusy = false;
@@ -120,6 +134,7 @@ public:
   const std::shared_ptr<Generators> &generators() const { return options_.generators; }
   CacheCounters counters() const;
   void forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const;
+  std::vector<EntryStatistics> graphs() const;
   std::vector<RegionInfo> regions() const;
   MemoryInfo memory(Side side) const;
   MemoryPlanInfo memoryPlan(Side side) const;
@@ -129,19 +144,29 @@ private:
   friend class Call;
 
   //===--- Compile.cpp ----------------------------------------------------===//
-  llvm::Expected<Variant *> variantFor(llvm::ArrayRef<Value> inputs);
-  llvm::Expected<std::unique_ptr<Variant>> makeVariant(const SymbolBindings &bindings);
+  llvm::Expected<VariantRef> variantFor(llvm::ArrayRef<Value> inputs);
+  llvm::Expected<VariantRef> compileVariant(const SymbolBindings &bindings,
+                                            const std::vector<int64_t> &sizes);
+  llvm::Expected<VariantRef> makeVariant(const SymbolBindings &bindings);
   llvm::Error finishSide(SidePlan &plan, Variant &variant);
   /// Measured once; under compileMutex_ or before the first call.
   llvm::Expected<BufferCosts> costs();
   llvm::Error checkSignature(const Schedule &schedule, const SymbolBindings &bindings) const;
+  // Under the lock.
+  void remarkOnStorm();
+  void forget(const Variant &variant);
+  void dropUnusedCaches(const Variant &variant);
 
   //===--- Lease.cpp: all under the lock ----------------------------------===//
   Lane *leaseLane(std::unique_lock<std::mutex> &lock, Stream &stream);
-  /// Gives a leased lane what a call with `schedule` needs.
-  llvm::Error prepareLane(Lane &lane, const Schedule &schedule);
+  /// Gives a leased lane what a call with `schedule`, which may be of a transient variant, needs.
+  llvm::Error prepareLane(Lane &lane, const Schedule &schedule, bool isTransient);
   void waitForLane(std::unique_lock<std::mutex> &lock, llvm::function_ref<bool()> isReady);
-  llvm::Error growArena(Lane &lane, const Schedule &schedule);
+  llvm::Error chooseArena(Lane &lane, const Schedule &schedule, bool isTransient);
+  llvm::Error growArena(Lane &lane, const Schedule &schedule, bool isTransient);
+  llvm::SmallVector<uint64_t, 1> nextArenaBytes(const Lane &lane, const Schedule &schedule) const;
+  llvm::Error dropArenas(Lane &lane, llvm::function_ref<bool(const Block &)> mustGo);
+  bool holdsGraphs(const Block &arena) const;
   llvm::Expected<BlockRef> leaseBlock(BlockPool &pool, llvm::ArrayRef<uint64_t> bytes,
                                       Stream &stream, bool onlySameStream);
   llvm::Expected<BlockRef> createBlock(llvm::ArrayRef<uint64_t> bytes);
@@ -151,12 +176,12 @@ private:
   void trimLocked();
 
   //===--- Call.cpp -------------------------------------------------------===//
-  llvm::Expected<Variant *> variantOf(const SavedState &saved) const;
+  llvm::Expected<VariantRef> variantOf(const SavedState &saved) const;
   llvm::Error call(Variant &variant, Side side, Stream &stream, llvm::ArrayRef<Value> inputs,
                    llvm::ArrayRef<Tensor> outputs, llvm::SmallVectorImpl<Value> &results,
                    BlockRef &slab);
-  /// A capture of `region` was invalidated, and the one tried next, too. False when that has
-  /// happened to so many calls that the region itself must be to blame.
+  /// A capture of `region` was invalidated or out of memory, and the one tried next, too. False
+  /// when that has happened to so many calls that the region itself must be to blame.
   bool isStillPassing(const Variant &variant, uint32_t region);
   void remarkUnpatchable(const Variant &variant, const ScheduledRegion &region,
                          llvm::StringRef buffer, llvm::StringRef problem);
@@ -179,12 +204,14 @@ private:
   std::condition_variable laneReturned_;
   std::atomic<unsigned> waiters_ = 0; ///< for lanes
   std::mutex compileMutex_;           ///< taken before mutex_
-  std::map<std::vector<int64_t>, std::unique_ptr<Variant>> variants_;
-  Variant *latest_ = nullptr;
+  VariantTable variants_;
+  VariantRef latest_; ///< never changes where there are no symbols
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::shared_ptr<GraphCache>> caches_; ///< of all regions, without duplicates
+  CacheCounters pastCounters_;                      ///< of caches that no region uses any more
   std::vector<BlockRef> captured_;                  ///< what graphs of the caller use
   std::vector<std::string> remarks_;
+  bool hasRemarkedOnStorm_ = false;
   llvm::DenseSet<std::pair<uint64_t, uint32_t>> remarked_, remarkedBuffers_; ///< (variant, region)
   llvm::DenseMap<std::pair<uint64_t, uint32_t>, unsigned> passingFailures_;  ///< likewise: calls
 };

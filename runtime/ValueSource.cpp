@@ -74,7 +74,7 @@ Tensor ValueSource::tensor(const ResultPlan &plan) const {
 }
 
 llvm::Expected<std::vector<SavedValue>> ProgramImpl::savedValues(const SavedState &saved) const {
-  llvm::Expected<Variant *> variant = variantOf(saved);
+  llvm::Expected<VariantRef> variant = variantOf(saved);
   if (!variant)
     return variant.takeError();
   const Schedule &schedule = (*variant)->forward.schedule;

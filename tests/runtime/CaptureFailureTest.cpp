@@ -341,6 +341,74 @@ TEST_F(LibraryCallTest, PassingFailure) {
   EXPECT_THAT(program->takeRemarks(), IsEmpty());
 }
 
+namespace {
+
+/// Eagerly the op doubles; so many captures of it are out of memory.
+class OutOfMemoryCaptureTest : public CaptureFixture {
+protected:
+  void compileFailing(unsigned failures) {
+    executor.enqueue = [this, failures](CommandSink &sink, const KernelArgs &args) -> llvm::Error {
+      return sink.call([&](Stream &stream) -> llvm::Error {
+        if (!isCaptured(stream))
+          return submitDoubling(stream, args);
+        bytes.push_back(device->memoryUse().bytes);
+        if (bytes.size() > failures)
+          return submitDoubling(stream, args);
+        return makeDeviceError(DeviceErrorKind::OutOfMemory, "no room for a node");
+      });
+    };
+    compileWith(CaptureFailure::Split);
+  }
+
+  std::vector<uint64_t> bytes; ///< allocated at each capture
+};
+
+} // namespace
+
+// A capture that is out of memory is tried once more when what is idle was given back.
+TEST_F(OutOfMemoryCaptureTest, TrimsAndRetries) {
+  compileFailing(1);
+  program->setEager(true);
+  {
+    auto held = forward(*program, {sum, floats({0, 0, 0, 0})}); // another set of results
+    forward(*program, {sum, floats({0, 0, 0, 0})});
+  }
+  program->setEager(false);
+  for (float v : {1.0f, 2.0f, 3.0f})
+    expectRight(v);
+  CacheCounters counters = program->counters();
+  EXPECT_EQ(counters.failures, 1u);
+  EXPECT_EQ(counters.captures, 1u);
+  EXPECT_EQ(counters.replays, 2u);
+  EXPECT_THAT(program->takeRemarks(), IsEmpty());
+  ASSERT_THAT(bytes, SizeIs(2));
+  EXPECT_EQ(bytes[0] - bytes[1], program->memory(Side::Forward).results) << "an idle set went";
+}
+
+// If memory is out again, the call runs eagerly and the next one tries; the region stays as it is.
+TEST_F(OutOfMemoryCaptureTest, NextCallTries) {
+  compileFailing(3);
+  for (float v : {1.0f, 2.0f, 3.0f})
+    expectRight(v);
+  CacheCounters counters = program->counters();
+  EXPECT_EQ(counters.failures, 3u);
+  EXPECT_EQ(counters.eagerRuns, 2u);
+  EXPECT_EQ(counters.captures, 1u);
+  EXPECT_EQ(counters.replays, 1u);
+  EXPECT_THAT(program->takeRemarks(), IsEmpty());
+}
+
+// If it always is, the region runs eagerly in the end and one remark says so: no op is to blame.
+TEST_F(OutOfMemoryCaptureTest, GivesUp) {
+  compileFailing(1000);
+  for (unsigned i = 1; i <= 20; ++i)
+    expectRight(float(i));
+  EXPECT_LE(program->counters().failures, 10u);
+  EXPECT_THAT(program->regions(), SizeIs(1));
+  EXPECT_THAT(program->takeRemarks(),
+              ElementsAre(AllOf(HasSubstr("runs eagerly"), HasSubstr("no room for a node"))));
+}
+
 //===----------------------------------------------------------------------===//
 // Ops that can
 //===----------------------------------------------------------------------===//

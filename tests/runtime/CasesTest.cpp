@@ -155,6 +155,66 @@ pair @p {
 }
 
 //===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+// 17: with lengths from 1 to 10,000, each in a call of its own, memory stays bounded, one warning
+// says why most run without graphs, and lengths that were captured before replay all the while.
+TEST_F(CasesTest, Case17StormOfSizes) {
+  constexpr int64_t numLengths = 10000;
+  CUDAGraphTransform transform(graphOptions());
+  Program program = compileWith(transform, R"(
+trace @f(%x: f32[L], %w: f32[1] parameter) {
+  %a: f32[L] = mul(%x, %w)
+  %b: f32[L] = neg(%a)
+  %y: f32[L] = add(%b, %x)
+  return(%y)
+})");
+  Tensor w = filled(device, 3, 1);
+  auto call = [&](int64_t length) {
+    Results results = forward(program, {filled(device, float(length), length), w});
+    const Tensor &y = *results[0].asTensor();
+    ASSERT_EQ(y.numElements(), length);
+    EXPECT_EQ(y.ref().as<float>()[0], -2.f * float(length));
+    EXPECT_EQ(y.ref().as<float>()[length - 1], -2.f * float(length));
+  };
+  const int64_t old[] = {256, 31, 1024};
+  for (unsigned i = 0; i < 4; ++i)
+    for (int64_t length : old)
+      call(length);
+  EXPECT_EQ(program.counters().captures, 3u);
+  EXPECT_EQ(program.counters().replays, 9u);
+
+  uint64_t numOld = 0;
+  auto callOld = [&](int64_t length) {
+    uint64_t replays = program.counters().replays;
+    call(length);
+    EXPECT_EQ(program.counters().replays, replays + 1);
+    ++numOld;
+  };
+  int64_t mostBytes = 0;
+  for (int64_t length = 1; length <= numLengths; ++length) {
+    if (llvm::is_contained(old, length))
+      callOld(length);
+    else
+      call(length);
+    if (length % 100 == 0)
+      callOld(old[length / 100 % 3]);
+    mostBytes = std::max(mostBytes, memory.bytes());
+  }
+  EXPECT_EQ(program.counters().captures, 64u);
+  EXPECT_EQ(program.counters().entries, 64u);
+  EXPECT_EQ(program.counters().replays, 9 + numOld);
+  EXPECT_EQ(program.counters().evictions, 0u);
+  // An argument, a result and an arena of the greatest length, and results and arenas of what is
+  // kept: less than a thousandth of what all lengths take.
+  int64_t kept = 3 * 1024 * 4 + 64 * 64 * 4;
+  EXPECT_LE(mostBytes, 5 * numLengths * 4 + 2 * kept);
+  EXPECT_THAT(program.takeRemarks(),
+              testing::ElementsAre(testing::HasSubstr("warning: a storm of sizes")));
+}
+
+//===----------------------------------------------------------------------===//
 // Random numbers
 //===----------------------------------------------------------------------===//
 

@@ -21,6 +21,14 @@ GraphKey keyOf(uint64_t program, uint32_t region = 0) {
 GraphEntryRef newEntry() {
   return std::make_shared<GraphEntry>();
 }
+/// One whose graph has so many nodes.
+GraphEntryRef newEntry(DeviceAPI &device, unsigned numNodes) {
+  GraphEntryRef entry = newEntry();
+  entry->graph = cantFail(device.createGraph());
+  for (unsigned i = 0; i < numNodes; ++i)
+    cantFail(entry->graph->addEmpty({}));
+  return entry;
+}
 
 } // namespace
 
@@ -89,6 +97,85 @@ TEST(GraphCacheTest, EvictionOrder) {
   EXPECT_TRUE(cache.lookup(keyOf(5)));
   EXPECT_FALSE(cache.lookup(keyOf(1)));
   EXPECT_EQ(cache.counters().evictions, 4u);
+}
+
+// Graphs are bounded by the memory of their execs, too: what goes is what costs least per byte for
+// how often it was used, and as many as it takes. A graph beyond the bound stays until the next.
+TEST(GraphCacheTest, Bytes) {
+  DeviceRef device = createHostDevice();
+  GraphCache cache;
+  cache.insert(keyOf(1), newEntry(*device, 10), 1.0); // 0.1 a node
+  uint64_t ten = cache.counters().bytes;
+  EXPECT_GT(ten, 10 * 1024u);
+  EXPECT_LT(ten, 10 * 4096u);
+  cache.setMaxBytes(5 * ten);
+  cache.insert(keyOf(2), newEntry(*device, 20), 1.0); // 0.05 a node
+  cache.insert(keyOf(3), newEntry(*device, 10), 0.6); // 0.06 a node
+  cache.insert(keyOf(4), newEntry(*device, 10), 0.2); // 0.02 a node
+  EXPECT_EQ(cache.counters().bytes, 5 * ten);
+  EXPECT_EQ(cache.counters().evictions, 0u);
+  cache.insert(keyOf(5), newEntry(*device, 20), 0.01);
+  EXPECT_TRUE(cache.lookup(keyOf(1)));
+  EXPECT_FALSE(cache.lookup(keyOf(2)));
+  EXPECT_TRUE(cache.lookup(keyOf(3)));
+  EXPECT_FALSE(cache.lookup(keyOf(4)));
+  EXPECT_EQ(cache.counters().bytes, 4 * ten);
+  EXPECT_EQ(cache.counters().evictions, 2u);
+
+  cache.insert(keyOf(5), newEntry(*device, 10), 0.01); // instead
+  EXPECT_EQ(cache.counters().bytes, 3 * ten);
+  cache.eraseIf([](const GraphKey &key) { return key.program == 3; });
+  EXPECT_EQ(cache.counters().bytes, 2 * ten);
+
+  cache.insert(keyOf(6), newEntry(*device, 100), 1.0);
+  EXPECT_EQ(cache.counters().bytes, 10 * ten);
+  EXPECT_EQ(cache.counters().entries, 1u);
+  cache.insert(keyOf(7), newEntry(*device, 1), 1e-6);
+  EXPECT_FALSE(cache.lookup(keyOf(6)));
+  EXPECT_TRUE(cache.lookup(keyOf(7)));
+  cache.setMaxBytes(0);
+  EXPECT_EQ(cache.counters().bytes, 0u);
+  EXPECT_EQ(cache.counters().entries, 0u);
+}
+
+// Each entry says what it is and was good for, the oldest first.
+TEST(GraphCacheTest, Entries) {
+  DeviceRef device = createHostDevice();
+  GraphCache cache;
+  EXPECT_THAT(cache.entries(), SizeIs(0));
+  for (unsigned i = 1; i <= 20; ++i) {
+    GraphEntryRef entry = newEntry(*device, i);
+    entry->copiedBytes = 100 * i;
+    cache.insert(keyOf(30 - i, i), entry, 0.5 * i);
+    entry->uses = i;
+  }
+  cache.eraseIf([](const GraphKey &key) { return key.region == 3; });
+  cache.insert(keyOf(29, 1), newEntry(*device, 1), 8); // is new again
+  std::vector<EntryStatistics> entries = cache.entries();
+  ASSERT_THAT(entries, SizeIs(19));
+  for (unsigned i = 0; i < 18; ++i) {
+    const EntryStatistics &entry = entries[i];
+    unsigned number = i == 0 ? 2 : i + 3;
+    EXPECT_EQ(entry.key, keyOf(30 - number, number));
+    EXPECT_EQ(entry.numNodes, number);
+    EXPECT_EQ(entry.bytes, number * entries[18].bytes);
+    EXPECT_EQ(entry.uses, number + 1);
+    EXPECT_EQ(entry.buildSeconds, 0.5 * number);
+    EXPECT_EQ(entry.copiedBytes, 100 * number);
+  }
+  EXPECT_EQ(entries[18].key, keyOf(29, 1));
+  EXPECT_EQ(entries[18].uses, 1u);
+  EXPECT_EQ(entries[18].buildSeconds, 8);
+}
+
+// An entry can be asked for by its key, in whatever detail.
+TEST(GraphCacheTest, ContainsIf) {
+  GraphCache cache;
+  cache.insert(keyOf(1, 5), newEntry(), 1);
+  cache.insert(keyOf(2, 6), newEntry(), 1);
+  EXPECT_TRUE(cache.containsIf([](const GraphKey &key) { return key.region == 6; }));
+  EXPECT_FALSE(
+      cache.containsIf([](const GraphKey &key) { return key.program == 1 && key.region == 6; }));
 }
 
 // What was worth much long ago does not stay for ever.
@@ -233,7 +320,19 @@ TEST_F(CachedProgramTest, Counters) {
   EXPECT_EQ(counters.eagerRuns, 2u);
   EXPECT_EQ(counters.replays, 8u);
   EXPECT_EQ(counters.copiedBytes, 4 * 8u);
+  std::vector<EntryStatistics> graphs = program->graphs();
+  ASSERT_THAT(graphs, SizeIs(2));
+  EXPECT_EQ(graphs[0].numNodes, 4u) << "a copy of x, neg, add and sum";
+  EXPECT_EQ(graphs[0].copiedBytes, 8u);
+  EXPECT_EQ(graphs[1].numNodes, 2u) << "mul and neg";
+  EXPECT_EQ(graphs[1].copiedBytes, 0u);
+  for (const EntryStatistics &graph : graphs) {
+    EXPECT_EQ(graph.uses, 5u);
+    EXPECT_GT(graph.buildSeconds, 0);
+  }
+  EXPECT_EQ(counters.bytes, graphs[0].bytes + graphs[1].bytes);
   cache->reset();
+  EXPECT_THAT(program->graphs(), SizeIs(0));
   for (unsigned i = 0; i < 2; ++i)
     forward(*program, {floats({1, 2}), Value(0.5)});
   EXPECT_EQ(program->counters().captures, 2u);

@@ -221,4 +221,29 @@ TEST_F(InFlightTest, ProgramWaitsForAllStreams) {
   EXPECT_EQ(numbersOf(results[0]), numbersOf(otherResults[0]));
 }
 
+// A size that is not kept goes when the device is done with it: its kernels may not have begun.
+TEST_F(InFlightTest, VariantThatGoes) {
+  ProgramOptions options;
+  options.maxVariants = 1;
+  Program program = compileText(R"(
+trace @f(%x: f32[B] static) {
+  %y: f32[B] = exp(%x)
+  return(%y)
+})",
+                                options);
+  program.setEager(true);
+  Gate gate;
+  gate.close(*stream);
+  cantFail(program.forward(*stream, {x}, results)); // holds its memory
+  std::unique_ptr<Stream> other = cantFail(device->createStream());
+  Tensor shorter = filled(device, 0, 7);
+  Results otherResults;
+  EXPECT_FALSE(
+      gate.isPassedBy([&] { cantFail(program.forward(*other, {shorter}, otherResults)); }));
+  cantFail(stream->synchronize());
+  cantFail(other->synchronize());
+  EXPECT_EQ(numbersOf(results[0]), std::vector<double>(8, 1));
+  EXPECT_EQ(numbersOf(otherResults[0]), std::vector<double>(7, 1));
+}
+
 } // namespace

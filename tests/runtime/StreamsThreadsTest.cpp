@@ -45,8 +45,7 @@ protected:
     w = filled(device, 2, 32);
   }
 
-  Program make(llvm::StringRef text = step) {
-    ProgramOptions options;
+  Program make(llvm::StringRef text = step, ProgramOptions options = {}) {
     options.maxLanes = GetParam().maxLanes;
     options.checkGraphs = true;
     return cantFail(compile(cantFail(parsePair(text, "test", registry)), device, &host,
@@ -101,6 +100,43 @@ TEST_P(StreamsThreadsTest, OneProgram) {
   EXPECT_EQ(counters.eagerRuns, counters.captures);
   EXPECT_EQ(counters.eagerRuns + counters.replays, 2u * numThreads * numSteps);
   EXPECT_EQ(counters.recaptures + counters.failures + counters.evictions, 0u);
+}
+
+// 20: threads that bring more sizes than are kept get their own results, though what one of them
+// calls makes what another called go; no size goes that a state is held of.
+TEST_P(StreamsThreadsTest, MoreSizesThanAreKept) {
+  ProgramOptions options;
+  options.maxVariants = 3;
+  std::string text = step.str();
+  for (size_t at = 0; (at = text.find("[32]", at)) != std::string::npos;)
+    text.replace(at, 4, "[B]");
+  Program program = make(text, options);
+  onThreads([&](unsigned thread, Stream &stream) {
+    for (unsigned i = 0; i < 3 * numSteps; ++i) {
+      int64_t size = 1 + (i % 2 ? thread : thread * i) % 7;
+      float x = float(thread * numSteps + i);
+      SavedState saved;
+      Results results, gradients;
+      Tensor ones = filled(device, 1, size);
+      cantFail(program.forward(stream, {filled(device, x, size), ones}, results, &saved));
+      cantFail(program.backward(stream, std::move(saved), {filled(device, 3, size)}, gradients));
+      cantFail(stream.synchronize());
+      EXPECT_EQ(numbersOf(results[0]), std::vector<double>(size, 3 * x));
+      EXPECT_EQ(numbersOf(gradients[0]), std::vector<double>(size, 3 * x + 1));
+    }
+  });
+  // What threads left, all beyond the bound.
+  for (int64_t size : {100, 101}) {
+    std::unique_ptr<Stream> stream = cantFail(device->createStream());
+    Results results;
+    Tensor x = filled(device, 1, size);
+    cantFail(program.forward(*stream, {x, x}, results));
+    cantFail(stream->synchronize());
+  }
+  std::set<uint64_t> kept;
+  for (const EntryStatistics &graph : program.graphs())
+    kept.insert(graph.key.program);
+  EXPECT_LE(kept.size(), 3u);
 }
 
 // 20: where a region touches neither results nor saved values, its lanes are all that its graphs

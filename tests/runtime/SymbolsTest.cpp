@@ -34,14 +34,22 @@ pair @p {
 
 class SymbolsTest : public ProgramFixture {
 protected:
-  SymbolsTest() : weight(floats({1, 0, 0, 2}, {{2, 2}})) {
+  explicit SymbolsTest(HostDeviceOptions options = {})
+      : ProgramFixture(std::move(options)), weight(floats({1, 0, 0, 2}, {{2, 2}})) {
+    begin();
+  }
+
+  void begin(ProgramOptions options = {}) {
     Pipeline usual = pipelineOf(regionPipeline.str(), host);
-    llvm::Expected<Program> made =
-        compile(parse(text), device, &host, [this, usual](TracePair pair, const SymbolBindings &b) {
+    options.checkGraphs = true;
+    llvm::Expected<Program> made = compile(
+        parse(text), device, &host,
+        [this, usual](TracePair pair, const SymbolBindings &b) {
           for (const auto &entry : b)
             specialised.push_back({entry.getKey().str(), entry.getValue()});
           return usual(std::move(pair), b);
-        });
+        },
+        options);
     if (made)
       program = std::make_unique<Program>(std::move(*made));
     else
@@ -91,30 +99,237 @@ TEST_F(SymbolsTest, CompilesPerBinding) {
   EXPECT_EQ(program->regions().size(), 2u);
 }
 
-// Sizes that alternate replay from their second visit on.
+// Sizes that alternate replay from their second visit on, whichever came first: a larger arena does
+// not cost what was captured in the smaller one.
 TEST_F(SymbolsTest, AlternatingSizesReplay) {
-  for (int64_t size : {5, 2})
-    expectForward(size);
-  CacheCounters first = program->counters();
-  EXPECT_EQ(first.eagerRuns, 2u);
-  EXPECT_EQ(first.replays, 0u);
-  for (int64_t size : {5, 2, 2, 5})
-    expectForward(size);
-  EXPECT_EQ(program->counters().eagerRuns, 2u);
-  EXPECT_EQ(program->counters().captures, 2u);
-  EXPECT_EQ(program->counters().replays, 4u);
+  for (auto [first, second] : {std::pair(5, 2), std::pair(2, 5)}) {
+    SCOPED_TRACE(first);
+    begin();
+    for (unsigned round = 0; round < 4; ++round) {
+      for (int64_t size : {first, second}) {
+        SavedState saved;
+        expectForward(size, &saved);
+        expectBackward(size, std::move(saved));
+      }
+      CacheCounters counters = program->counters();
+      EXPECT_EQ(counters.captures, 4u) << "a forward and a backward each";
+      EXPECT_EQ(counters.eagerRuns, 4u);
+      EXPECT_EQ(counters.replays, 4 * round);
+    }
+    EXPECT_THAT(program->takeRemarks(), IsEmpty());
+  }
 }
 
-// A size that needs a larger arena costs what was captured in the smaller one: once.
+// Arenas that were outgrown are together no larger than the last one: of sizes that keep growing,
+// those whose arena went are captured again, once.
 TEST_F(SymbolsTest, GrowingSizesCaptureAgain) {
-  for (int64_t size : {2, 5, 2, 5})
-    expectForward(size);
-  uint64_t captures = program->counters().captures;
-  EXPECT_LE(captures, 3u);
-  for (int64_t size : {2, 5, 2})
-    expectForward(size);
-  EXPECT_EQ(program->counters().captures, captures);
+  auto callAll = [&] {
+    for (int64_t size = 1; size <= 40; ++size)
+      expectForward(size);
+    return program->counters().captures;
+  };
+  uint64_t before = device->memoryUse().bytes;
+  EXPECT_EQ(callAll(), 40u);
+  uint64_t arenas = device->memoryUse().bytes - before;
+  for (int64_t size = 1; size <= 40; ++size)
+    arenas -= 2 * 4 + size * 2 * 4; // results and slab
+  EXPECT_GT(arenas, program->memory(Side::Forward).arena);
+  EXPECT_LE(arenas, 2 * program->memory(Side::Forward).arena);
+  uint64_t captures = callAll();
+  EXPECT_GT(captures, 60u);
+  EXPECT_LT(captures, 80u) << "small arenas are there";
+  EXPECT_EQ(callAll(), captures);
 }
+
+// Where memory is short, a larger arena takes the place of the smaller ones.
+TEST_F(SymbolsTest, GrowsIntoWhatThereIs) {
+  auto bytesFor = [&](std::vector<int64_t> sizes, uint64_t limit) {
+    program = nullptr;
+    device = createHostDevice({.memoryLimit = limit});
+    stream = cantFail(device->createStream());
+    weight = floats({1, 0, 0, 2}, {{2, 2}});
+    begin();
+    for (int64_t size : sizes)
+      expectForward(size);
+    return device->memoryUse().peakBytes;
+  };
+  uint64_t limit = bytesFor({100}, 0);
+  EXPECT_GT(bytesFor({80, 100}, 0), limit);
+  EXPECT_EQ(bytesFor({80, 100}, limit), limit);
+  expectForward(80);
+  expectForward(100);
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes that go
+//===----------------------------------------------------------------------===//
+
+// Beyond the bound a size goes with its graphs and its memory; when it comes again it is compiled
+// and captured again. What was counted stays counted.
+TEST_F(SymbolsTest, Bounded) {
+  ProgramOptions options;
+  options.maxVariants = 2;
+  begin(options);
+  expectForward(9);
+  expectForward(9);
+  uint64_t bytes = 0;
+  for (unsigned round = 0; round < 8; ++round) {
+    for (int64_t size : {3, 3, 4, 4, 5, 5})
+      expectForward(size);
+    EXPECT_LE(program->counters().entries, 2u);
+    EXPECT_EQ(program->counters().bytes, program->graphs()[0].bytes + program->graphs()[1].bytes);
+    if (round > 3) {
+      EXPECT_LE(device->memoryUse().bytes, bytes);
+    }
+    bytes = std::max(bytes, device->memoryUse().bytes);
+  }
+  CacheCounters counters = program->counters();
+  EXPECT_EQ(counters.captures, specialised.size());
+  EXPECT_EQ(counters.eagerRuns, specialised.size());
+  EXPECT_EQ(counters.replays, 50 - specialised.size());
+  EXPECT_GE(specialised.size(), 16u);
+  EXPECT_THAT(program->takeRemarks(), IsEmpty()) << "half of the calls are not new";
+}
+
+// What a caller holds of a size that went stays: results keep their values, and a size whose
+// SavedState is held does not go before its backward.
+TEST_F(SymbolsTest, HeldBeyondTheBound) {
+  ProgramOptions options;
+  options.maxVariants = 1;
+  begin(options);
+  for (unsigned round = 0; round < 3; ++round) {
+    auto held = forward(*program, inputs(7));
+    SavedState saved[3];
+    for (int64_t size : {0, 1, 2})
+      expectForward(20 + size, &saved[size]);
+    for (int64_t size = 30; size < 40; ++size)
+      expectForward(size);
+    size_t numCompiled = specialised.size();
+    for (int64_t size : {2, 0, 1}) {
+      EXPECT_EQ(llvm::cantFail(program->savedValues(saved[size])).size(), 1u);
+      expectBackward(20 + size, std::move(saved[size]));
+    }
+    EXPECT_EQ(specialised.size(), numCompiled);
+    EXPECT_THAT(valuesOf(held[0]), ElementsAre(21, 14));
+    expectForward(8);
+    EXPECT_LE(program->counters().entries, 2u) << "one size's";
+  }
+  // A state that outlives its program is of no other.
+  SavedState saved;
+  expectForward(3, &saved);
+  begin(options);
+  llvm::SmallVector<Value> results;
+  EXPECT_THAT(llvm::toString(program->backward(*stream, std::move(saved), {floats({1})}, results)),
+              HasSubstr("of another program"));
+}
+
+// A graph of the caller keeps the size that it captured.
+TEST_F(SymbolsTest, CapturedByTheCaller) {
+  ProgramOptions options;
+  options.maxVariants = 1;
+  begin(options);
+  expectForward(4); // what it allocates, a capture would have to allow
+  std::vector<Value> arguments = inputs(4);
+  llvm::SmallVector<Value> results;
+  cantFail(stream->beginCapture(CaptureMode::ThreadLocal));
+  EXPECT_EQ(llvm::toString(program->forward(*stream, arguments, results)), "");
+  std::unique_ptr<Graph> graph = cantFail(stream->endCapture());
+  std::unique_ptr<GraphExec> exec = cantFail(graph->instantiate());
+  for (int64_t size : {5, 6, 5, 7})
+    expectForward(size);
+  cantFail(exec->launch(*stream));
+  EXPECT_THAT(valuesOf(results[0]), ElementsAre(6, 8));
+  size_t numCompiled = specialised.size();
+  expectForward(4);
+  EXPECT_EQ(specialised.size(), numCompiled);
+}
+
+//===----------------------------------------------------------------------===//
+// Storms of sizes
+//===----------------------------------------------------------------------===//
+
+// In a storm new sizes run without graphs, forward and backward, and one warning says so; sizes
+// that were captured before replay throughout; when it is over, new sizes are captured again.
+TEST_F(SymbolsTest, Storm) {
+  ProgramOptions options;
+  options.maxVariants = 4;
+  begin(options);
+  auto step = [&](int64_t size) {
+    SavedState saved;
+    expectForward(size, &saved);
+    expectBackward(size, std::move(saved));
+  };
+  for (unsigned i = 0; i < 200; ++i) // so that no size is worth more
+    for (int64_t size : {2, 90})
+      step(size);
+  EXPECT_EQ(program->counters().captures, 4u);
+  int64_t size = 100;
+  while (program->takeRemarks().empty() && size < 200)
+    step(size++);
+  EXPECT_EQ(size, 100 + 33) << "more than half of 64";
+
+  CacheCounters before = program->counters();
+  uint64_t bytes = 0;
+  for (; size < 400; size += 2) {
+    step(size);
+    step(size + 1);
+    step(size % 4 ? 2 : 90);
+    bytes = std::max(bytes, device->memoryUse().bytes);
+  }
+  CacheCounters after = program->counters();
+  EXPECT_EQ(after.captures, before.captures);
+  EXPECT_EQ(after.eagerRuns - before.eagerRuns, 4 * 134u);
+  EXPECT_EQ(after.replays - before.replays, 2 * 134u);
+  EXPECT_LE(bytes, 16 * 400 * 8u);
+  EXPECT_THAT(program->takeRemarks(), IsEmpty());
+
+  // One that comes again at once is captured.
+  step(size);
+  step(size);
+  step(size);
+  EXPECT_EQ(program->counters().captures, before.captures + 2);
+  EXPECT_EQ(program->counters().replays, after.replays + 2);
+
+  for (unsigned i = 0; i < 64; ++i)
+    step(2);
+  EXPECT_EQ(program->counters().captures, before.captures + 2);
+  step(500);
+  step(500);
+  EXPECT_EQ(program->counters().captures, before.captures + 4);
+  EXPECT_THAT(program->takeRemarks(), IsEmpty());
+}
+
+// The warning says how many sizes there were, and what to do.
+TEST_F(SymbolsTest, StormWarning) {
+  ProgramOptions options;
+  options.maxVariants = 50;
+  begin(options);
+  for (int64_t size = 1; size <= 50; ++size)
+    expectForward(size);
+  EXPECT_THAT(program->takeRemarks(), IsEmpty());
+  for (int64_t size = 51; size <= 120; ++size)
+    expectForward(size);
+  EXPECT_EQ(program->counters().captures, 50u);
+  EXPECT_THAT(program->takeRemarks(),
+              ElementsAre(AllOf(HasSubstr("warning: a storm of sizes"),
+                                HasSubstr("51 of the last 64 calls"), HasSubstr("keeps 50"),
+                                HasSubstr("maxVariants"))));
+}
+
+// With one size and nothing else there is never a storm.
+TEST_F(SymbolsTest, NoStorm) {
+  ProgramOptions options;
+  options.maxVariants = 1;
+  begin(options);
+  for (unsigned i = 0; i < 200; ++i)
+    expectForward(3);
+  EXPECT_EQ(program->counters().captures, 1u);
+  EXPECT_THAT(program->takeRemarks(), IsEmpty());
+}
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
 
 // The saved states of different bindings go to the backward of theirs, in any order.
 TEST_F(SymbolsTest, SavedStatesKnowTheirBinding) {

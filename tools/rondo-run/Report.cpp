@@ -32,7 +32,14 @@ static void printMemory(llvm::StringRef side, const MemoryInfo &memory, llvm::ra
      << byteText(memory.lowerBound) << '\n';
 }
 
-void rondo::printReport(const RunReport &report, llvm::raw_ostream &os) {
+static void printGraph(const EntryStatistics &graph, llvm::raw_ostream &os) {
+  os << "    graph of specialisation " << graph.key.program << ", region key " << graph.key.region
+     << ", arena " << graph.key.lane << ": " << graph.numNodes << " nodes, " << byteText(graph.bytes)
+     << " on the device, built in " << milliseconds(graph.buildSeconds) << " ms, used "
+     << graph.uses << " times, copies " << byteText(graph.copiedBytes) << " per replay\n";
+}
+
+void rondo::printReport(const RunReport &report, bool listGraphs, llvm::raw_ostream &os) {
   os << report.name << '\n';
   for (const RegionInfo &region : report.regions)
     os << "  region " << region.id << " of the " << sideName(region.side) << ": " << region.numOps
@@ -45,6 +52,9 @@ void rondo::printReport(const RunReport &report, llvm::raw_ostream &os) {
      << counters.patches << " patches of " << counters.patchedNodes << " nodes, "
      << counters.recaptures << " recaptures, " << counters.failures << " failures, "
      << counters.evictions << " evictions\n";
+  if (listGraphs)
+    for (const EntryStatistics &graph : report.graphs)
+      printGraph(graph, os);
   printMemory("forward", report.memory[0], os);
   if (report.memory[1].lowerBound)
     printMemory("backward", report.memory[1], os);

@@ -11,8 +11,8 @@ namespace rondo {
 /// Exact below 10,000; then KiB, MiB.
 std::string byteText(uint64_t bytes);
 
-/// Regions, counters, memory and times of one run.
-void printReport(const RunReport &report, llvm::raw_ostream &os);
+/// Regions, counters, memory and times of one run; with `listGraphs` a line for each graph, too.
+void printReport(const RunReport &report, bool listGraphs, llvm::raw_ostream &os);
 
 /// The memory plan of each side: figures, what holds the peak, and where every storage is.
 void printPlan(const PlanReport &report, llvm::raw_ostream &os);

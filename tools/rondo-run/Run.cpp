@@ -54,6 +54,7 @@ public:
       return error;
     report_.regions = program_->regions();
     report_.counters = program_->counters();
+    report_.graphs = program_->graphs();
     report_.memory[0] = program_->memory(Side::Forward);
     report_.memory[1] = program_->memory(Side::Backward);
     report_.lowerBound = stepBound();

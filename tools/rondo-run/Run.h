@@ -36,6 +36,7 @@ struct RunReport {
   unsigned numCapturedOps[2] = {0, 0}; ///< of them, in regions
   std::vector<RegionInfo> regions;
   CacheCounters counters;
+  std::vector<EntryStatistics> graphs;
   uint64_t copiedPerStep = 0;   ///< bytes that the replay of one step copies
   std::optional<Errors> errors; ///< if values were recorded; the worst of eager and replayed
   /// Replayed results have the bits of eager ones; nothing if nothing was replayed.

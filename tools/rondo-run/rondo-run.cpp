@@ -75,6 +75,11 @@ struct Options {
       "memory",
       cl::desc("Print how memory is planned, and what holds its peak, instead of running"),
       cl::cat(category)};
+  cl::opt<bool> listGraphs{
+      "graphs",
+      cl::desc("List each graph that is held at the end: nodes, estimated memory, what building it "
+               "took, how often it was used"),
+      cl::cat(category)};
   cl::opt<bool> tableOnly{"table", cl::desc("Print the table alone"), cl::cat(category)};
 };
 
@@ -186,7 +191,7 @@ static ExitCode run(const Options &options) {
       continue;
     }
     if (!options.tableOnly)
-      printReport(*run, llvm::outs());
+      printReport(*run, options.listGraphs, llvm::outs());
     if (options.check && !meetsBounds(*run, options) && code == success)
       code = boundBroken;
     reports.push_back(std::move(*run));

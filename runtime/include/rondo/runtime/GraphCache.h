@@ -11,6 +11,7 @@
 #include "rondo/executors/DeviceAPI.h"
 
 #include "rondo/ir/CaptureDomain.h"
+#include "rondo/runtime/Worth.h"
 
 #include <atomic>
 #include <mutex>
@@ -22,6 +23,7 @@ namespace rondo {
 /// What happened in a cache since it was made or `reset`.
 struct CacheCounters {
   uint64_t entries = 0;    ///< graphs held now
+  uint64_t bytes = 0;      ///< device memory of their execs, estimated
   uint64_t captures = 0;   ///< graphs built
   uint64_t replays = 0;    ///< launches of graphs
   uint64_t eagerRuns = 0;  ///< runs of a region without a graph: the first of each entry, fallbacks
@@ -29,8 +31,10 @@ struct CacheCounters {
   uint64_t patchedNodes = 0; ///< nodes whose pointers were
   uint64_t recaptures = 0;   ///< graphs rebuilt because a buffer moved that could not be patched
   uint64_t failures = 0;   ///< graphs that could not be built
-  uint64_t evictions = 0;  ///< entries dropped to stay within the bound
+  uint64_t evictions = 0;  ///< entries dropped to stay within the bounds
   uint64_t copiedBytes = 0; ///< copied in and out by replays
+
+  CacheCounters &operator+=(const CacheCounters &other);
 };
 
 /// What tells entries apart. Not addresses: they are compared, and changed in the graph.
@@ -45,6 +49,16 @@ struct GraphKey {
   llvm::SmallVector<uint64_t, 2> scalars;
 
   friend bool operator==(const GraphKey &, const GraphKey &) = default;
+};
+
+/// What one entry is and was good for.
+struct EntryStatistics {
+  GraphKey key;
+  size_t numNodes = 0;      ///< of its graph
+  uint64_t bytes = 0;       ///< device memory of its exec, estimated
+  uint64_t uses = 0;        ///< the call that built it and the launches since
+  double buildSeconds = 0;  ///< what building it took
+  uint64_t copiedBytes = 0; ///< per replay, in and out
 };
 
 class GraphEntry;
@@ -63,9 +77,13 @@ public:
   /// Drops every entry and sets the counters to 0. Calls in flight keep the entries they use until
   /// they end.
   void reset();
-  /// At most this many entries (default 512, at least 1). Beyond it the entry goes whose rebuilding
-  /// costs least for how often it was used.
+  /// At most this many entries (default 512, at least 1), whose execs take at most so many bytes of
+  /// device memory (default 256 MiB; one that is larger stays until the next comes). Beyond that
+  /// the entry goes whose rebuilding costs least for how often it was used and the bytes it takes.
   void setMaxEntries(size_t entries);
+  void setMaxBytes(uint64_t bytes);
+  /// Every entry, the oldest first.
+  std::vector<EntryStatistics> entries() const;
   /// Calls `visit` with every graph that is held and its exec, to look at while no call is in
   /// flight. Nothing else happens in the cache meanwhile.
   void forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const;
@@ -78,6 +96,8 @@ public:
   void insert(const GraphKey &key, GraphEntryRef entry, double cost);
   /// Drops every entry that `matches`.
   void eraseIf(llvm::function_ref<bool(const GraphKey &)> matches);
+  /// Is there an entry that `matches`?
+  bool containsIf(llvm::function_ref<bool(const GraphKey &)> matches) const;
 
   void countReplay(uint64_t copiedBytes) {
     replays_.fetch_add(1, std::memory_order_relaxed);
@@ -96,19 +116,29 @@ private:
   struct KeyHash {
     size_t operator()(const GraphKey &key) const;
   };
-  /// Entries go in order of `value`: GreedyDual-Size-Frequency (Cherkasova, 1998) with equal sizes.
   struct Held {
     GraphEntryRef entry;
-    double cost = 0;
-    uint64_t uses = 0;
-    double value = 0;
+    uint64_t number = 0; ///< of the insertion
+    size_t numNodes = 0; ///< then
+    uint64_t bytes = 0;
+    Worth worth;
   };
-  void evictOne(const GraphKey &keep, std::vector<GraphEntryRef> &dropped);
+  using Entries = std::unordered_map<GraphKey, Held, KeyHash>;
+
+  bool isOverfull() const { return entries_.size() > maxEntries_ || bytes_ > maxBytes_; }
+  /// Drops entries other than `keep` until what is left is within the bounds.
+  void evict(const GraphKey &keep, std::vector<GraphEntryRef> &dropped);
+  /// The entry to go first, unless it is `keep`; the end if there is none.
+  Entries::iterator leastWorth(const GraphKey &keep);
+  Entries::iterator erase(Entries::iterator entry, std::vector<GraphEntryRef> &dropped);
 
   mutable std::mutex mutex_;
-  std::unordered_map<GraphKey, Held, KeyHash> entries_;
+  Entries entries_;
   size_t maxEntries_ = 512;
-  double age_ = 0; ///< value of the entry evicted last
+  uint64_t maxBytes_ = uint64_t(256) << 20;
+  uint64_t bytes_ = 0; ///< of all entries
+  uint64_t numInserted_ = 0;
+  double age_ = 0; ///< worth of the entry evicted last
   std::atomic<uint64_t> captures_ = 0, replays_ = 0, eagerRuns_ = 0, patches_ = 0,
                         patchedNodes_ = 0, recaptures_ = 0, failures_ = 0, evictions_ = 0,
                         copiedBytes_ = 0;

@@ -59,6 +59,12 @@ struct ProgramOptions {
   /// of its buffers, eagerly and by the graph, and both must give the same bits and write nothing
   /// elsewhere: for tests and for executors that are new. An error of the call otherwise.
   bool verifyPatches = false;
+  /// Sizes for which a pair with symbols is kept compiled, with memory and graphs, at least 1.
+  /// Beyond it those go whose compilation costs least for how often they were called, unless a call
+  /// or a SavedState uses them. If they are as many, and more than half of the last 64 forwards
+  /// brought others (a storm of sizes, which is remarked upon), forwards with further ones push
+  /// nothing out: they run eagerly and capture nothing until the same sizes come again.
+  unsigned maxVariants = 64;
   /// Generators to draw from; null: the program has its own.
   std::shared_ptr<Generators> generators;
   /// Fills planned memory with 0xFF when what was in it is dead, eagerly and in graphs: for tests.
@@ -188,13 +194,16 @@ public:
   const std::shared_ptr<Generators> &generators() const;
   /// Sum over the caches that the program's regions use, of all programs that share them.
   CacheCounters counters() const;
+  /// Every graph that these caches hold.
+  std::vector<EntryStatistics> graphs() const;
   /// Calls `visit` with every graph in those caches; see GraphCache::forEachGraph.
   void forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const;
   /// Of the specialisation called last. Empty for a pair with symbols before its first call.
   std::vector<RegionInfo> regions() const;
   MemoryInfo memory(Side side) const;
   MemoryPlanInfo memoryPlan(Side side) const;
-  /// Remarks, such as why a region was split; those of one region come once.
+  /// Remarks, such as why a region was split; those of one region come once, and so does the
+  /// warning of a storm of sizes.
   std::vector<std::string> takeRemarks();
 
 private:
