@@ -53,7 +53,8 @@ struct GraphRequest {
   const ScheduledRegion &region;
   const Bases &bases;
   llvm::ArrayRef<Slot> scalars;
-  bool check = false; ///< prove the order of nodes (OrderChecker.h)
+  bool check = false;           ///< prove the order of nodes (OrderChecker.h)
+  size_t maxBytes = ~size_t(0); ///< of fills and copies: of a graph that is not run
 };
 
 /// Why a graph could not be built: which step it was, if it was one.

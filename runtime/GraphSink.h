@@ -6,10 +6,12 @@
 
 namespace rondo {
 
-/// Adds what a kernel submits to a graph, one node behind the other.
+/// Adds what a kernel submits to a graph, one node behind the other. Of fills and copies at most
+/// `maxBytes` are added: for graphs that are looked at and not run.
 class GraphSink : public CommandSink {
 public:
-  GraphSink(DeviceRef device, Graph &graph) : device_(std::move(device)), graph_(graph) {}
+  GraphSink(DeviceRef device, Graph &graph, size_t maxBytes = ~size_t(0))
+      : device_(std::move(device)), graph_(graph), maxBytes_(maxBytes) {}
 
   /// Dependencies of what comes next; afterwards, the nodes that nothing waits for yet.
   llvm::SmallVector<GraphNodeId, 4> frontier;
@@ -19,10 +21,10 @@ public:
     return advance(graph_.addKernel(launch, frontier));
   }
   llvm::Error fill(void *destination, uint8_t value, size_t bytes) override {
-    return advance(graph_.addFill(destination, value, bytes, frontier));
+    return advance(graph_.addFill(destination, value, std::min(bytes, maxBytes_), frontier));
   }
   llvm::Error copy(void *destination, const void *source, size_t bytes) override {
-    return advance(graph_.addCopy(destination, source, bytes, frontier));
+    return advance(graph_.addCopy(destination, source, std::min(bytes, maxBytes_), frontier));
   }
   llvm::Error gather(llvm::ArrayRef<CopyPiece> pieces) {
     return advance(graph_.addGather(pieces, frontier));
@@ -44,6 +46,7 @@ private:
 
   DeviceRef device_;
   Graph &graph_;
+  const size_t maxBytes_;
   std::unique_ptr<Stream> stream_;
 };
 

@@ -42,13 +42,12 @@ GraphNodeParameters PatchTable::Node::written() const {
   return result;
 }
 
-/// The same but for words?
-bool PatchTable::Node::isAlike(const Node &other) const {
+bool PatchTable::Node::isAlike(const Node &other, size_t maxBytes) const {
   const GraphNodeParameters &a = parameters, &b = other.parameters;
-  return a.kind == b.kind && words.size() == other.words.size() && a.bytes == b.bytes &&
-         a.value == b.value && a.kernel.function == b.kernel.function &&
-         a.kernel.grid == b.kernel.grid && a.kernel.block == b.kernel.block &&
-         a.kernel.sharedBytes == b.kernel.sharedBytes;
+  return a.kind == b.kind && words.size() == other.words.size() &&
+         std::min(a.bytes, maxBytes) == b.bytes && a.value == b.value &&
+         a.kernel.function == b.kernel.function && a.kernel.grid == b.kernel.grid &&
+         a.kernel.block == b.kernel.block && a.kernel.sharedBytes == b.kernel.sharedBytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,7 +120,8 @@ private:
       }
       nodes[i].read(*parameters);
     }
-    if (!nodes[0].isAlike(nodes[1]) || !nodes[0].isAlike(nodes[2])) {
+    if (!nodes[0].isAlike(nodes[1], probe_.maxBytes) ||
+        !nodes[0].isAlike(nodes[2], probe_.maxBytes)) {
       refuse(id, "the kernel that runs depends on it");
       return llvm::Error::success();
     }

@@ -45,6 +45,8 @@ struct PatchProbe {
   llvm::ArrayRef<GraphNodeId> excluded;
   /// Calls back with each source that `node` may use.
   llvm::function_ref<void(GraphNodeId node, llvm::function_ref<void(unsigned source)>)> uses;
+  /// Fills and copies of more bytes have only these in the second and third graph.
+  size_t maxBytes = ~size_t(0);
 };
 
 /// The words of a graph that come from the call, and the parameters of their nodes as an exec has
@@ -93,7 +95,8 @@ private:
 
     void read(const GraphNodeParameters &from);
     GraphNodeParameters written() const;
-    bool isAlike(const Node &other) const;
+    /// The same but for words, and for bytes that `other` has at most `maxBytes` of?
+    bool isAlike(const Node &other, size_t maxBytes) const;
   };
   class Explainer;
 

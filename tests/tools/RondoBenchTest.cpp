@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <map>
+
 using namespace rondo;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -24,14 +26,16 @@ protected:
 
 // Each benchmark gives its lines, and the file has all figures of the table.
 TEST_F(RondoBenchTest, All) {
-  ToolOutcome outcome = run({"--rounds=2", "--calls=2", "--traces=" + traces + "mlp.json",
-                             "--json=" + path("figures.json")});
+  ToolOutcome outcome = run({"--rounds=2", "--calls=2", "--largest=8",
+                             "--traces=" + traces + "mlp.json", "--json=" + path("figures.json")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, IsEmpty());
   for (const char *line :
-       {"\nreplay   nodes of the graph ", "\nreplay   Program::forward, CPU time ",
-        "\nreplay   device allocations per call ", "\neager    Kernel::enqueue of add, CPU time ",
-        "\ncapture  Graph::instantiate, per node ", "\ntraces   mlp, replayed step, CPU time "})
+       {"\nreplay    nodes of the graph ", "\nreplay    Program::forward, CPU time ",
+        "\nreplay    device allocations per call ", "\neager     Kernel::enqueue of add, CPU time ",
+        "\ncapture   Graph::instantiate, per node ", "\nhandover  4 KiB, 1 consumer, unmoved, ",
+        "\npolicies  BufferCosts, node patched ", "\nmemory    mlp, peak of 3 steps ",
+        "\ntraces    mlp, replayed step, CPU time "})
     EXPECT_THAT(outcome.out, HasSubstr(line));
 
   auto json = nlohmann::json::parse(textOf(path("figures.json")), nullptr,
@@ -49,6 +53,107 @@ TEST_F(RondoBenchTest, All) {
       EXPECT_GT(figure["ratio"], 0.0);
     }
   }
+}
+
+namespace {
+
+/// The figures of one run of named benchmarks on the host.
+class RondoBenchFiguresTest : public RondoBenchTest {
+protected:
+  /// By what they are of.
+  std::map<std::string, nlohmann::json> figuresOf(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--rounds=2", "--calls=3", "--json=" + path("x.json")});
+    ToolOutcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::map<std::string, nlohmann::json> figures;
+    auto json = nlohmann::json::parse(textOf(path("x.json")), nullptr, /*allow_exceptions=*/false);
+    if (json.is_object())
+      for (const auto &figure : json["figures"])
+        figures[figure["what"]] = figure;
+    return figures;
+  }
+};
+
+} // namespace
+
+// An input's hand-over is measured for each size and number of consumers, beside a copy, and has a
+// bar where it is used by few.
+TEST_F(RondoBenchFiguresTest, Handover) {
+  auto figures = figuresOf({"handover"});
+  EXPECT_EQ(figures.size(), 20u) << "2 sizes, 5 numbers of consumers; the host has no clock";
+  for (const char *size : {"4 KiB", "1 MiB"}) {
+    for (unsigned consumers : {1, 2, 4, 16, 64}) {
+      std::string shape = std::string(size) + ", " + std::to_string(consumers) + " consumer" +
+                          (consumers == 1 ? "" : "s");
+      SCOPED_TRACE(shape);
+      ASSERT_TRUE(figures.count(shape + ", unmoved, CPU time"));
+      EXPECT_GT(figures[shape + ", unmoved, CPU time"]["value"], 0.0);
+      nlohmann::json added = figures[shape + ", added if patched, CPU time"];
+      ASSERT_TRUE(added.is_object());
+      EXPECT_EQ(added["baseline_name"], "copied");
+      EXPECT_EQ(added.contains("bar"), consumers <= 4);
+      if (consumers > 4)
+        continue;
+      EXPECT_EQ(added["bar"], 4);
+      EXPECT_EQ(added["bar_on"], "value") << "what a copy costs does not matter";
+      EXPECT_EQ(added["meets_bar"], added["value"].get<double>() <= 4);
+    }
+  }
+}
+
+// Each shape is measured patched, copied, and as chosen, which is compared with the better one.
+TEST_F(RondoBenchFiguresTest, Policies) {
+  auto figures = figuresOf({"policies", "--largest=16"});
+  EXPECT_EQ(figures.size(), 4u + 2 * (3 * 5 + 1)) << "costs; 1, 8 and 16 KiB, and several inputs";
+  for (const char *cost : {"node patched", "node that copies", "node that gathers", "MiB copied"})
+    EXPECT_TRUE(figures.count(std::string("BufferCosts, ") + cost)) << cost;
+  ASSERT_TRUE(figures.count("1 KiB, 1 consumer, auto: patched"))
+      << "a copy would change as many nodes";
+  unsigned numChosen = 0;
+  for (const auto &entry : figures) {
+    llvm::StringRef what = entry.first;
+    if (!what.contains(", auto: "))
+      continue;
+    SCOPED_TRACE(entry.first);
+    ++numChosen;
+    std::string shape = what.split(", auto: ").first.str();
+    ASSERT_TRUE(figures.count(shape + ", patched"));
+    const nlohmann::json &patched = figures[shape + ", patched"];
+    EXPECT_EQ(patched["baseline_name"], "copied");
+    EXPECT_EQ(entry.second["baseline"].get<double>(),
+              std::min(patched["value"].get<double>(), patched["baseline"].get<double>()));
+    EXPECT_EQ(entry.second["bar"], 1.1);
+    EXPECT_EQ(entry.second["bar_on"], "ratio");
+  }
+  EXPECT_EQ(numChosen, 16u);
+  EXPECT_TRUE(figures.count("8 x 1 KiB, 4 consumers each, patched"));
+}
+
+// Steps take what was planned for them, which is no less than they need and more than the
+// arguments; beyond that at most what making a graph takes for a moment: 1 MiB and the largest
+// buffer.
+TEST_F(RondoBenchFiguresTest, Memory) {
+  auto figures = figuresOf({"memory", "--traces=" + traces + "gpt_tiny.json"});
+  ASSERT_EQ(figures.size(), 3u);
+  nlohmann::json peak = figures["gpt_tiny, peak of 3 steps"],
+                 planned = figures["gpt_tiny, planned"];
+  ASSERT_TRUE(peak.is_object() && planned.is_object());
+  for (const nlohmann::json &figure : {peak, planned}) {
+    EXPECT_EQ(figure["baseline_name"], "lower bound");
+    EXPECT_GE(figure["ratio"], 1.0);
+  }
+  EXPECT_GE(peak["value"], planned["value"]);
+  EXPECT_LE(peak["value"].get<double>(), 2 * planned["value"].get<double>() + 1024);
+  EXPECT_LT(figures["gpt_tiny, arguments"]["value"], planned["value"]);
+}
+
+// Of a folder without the larger trace the smaller one is taken; without both that is an error.
+TEST_F(RondoBenchFiguresTest, MemoryOfFolder) {
+  ToolOutcome outcome = run({"memory", "--traces=" + path("")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("neither gpt2_small_bf16.json nor gpt_tiny.json"));
+  copyHere("gpt_tiny.json");
+  EXPECT_TRUE(figuresOf({"memory", "--traces=" + path("")}).count("gpt_tiny, peak of 3 steps"));
 }
 
 // Those that are named run alone.
@@ -69,12 +174,16 @@ TEST_F(RondoBenchTest, Errors) {
   const Case cases[] = {
       {{"--device=cuda"}, 1, {"error: no CUDA device: ", "; use the host device"}},
       {{"--device=tpu"}, 2, {"'tpu' is no device", "devices are: host, cuda"}},
-      {{"speed"}, 2, {"'speed' is no benchmark", "replay, eager, capture, traces"}},
+      {{"speed"},
+       2,
+       {"'speed' is no benchmark", "replay, eager, capture, handover, policies, memory, traces"}},
       {{"traces", "--traces=" + path("nothing")}, 1, {"there are no traces at", "--traces"}},
       {{"traces", "--traces=" + traces + "convnet.json"}, 1, {"'convolution' op"}},
       {{"eager", "--rounds=1", "--json=" + path("no/such/folder/x.json")},
        3,
        {"cannot be written"}},
+      {{"policies", "--largest=0"}, 2, {"--largest is 0"}},
+      {{"memory", "--traces=" + path("nothing")}, 1, {"there are no traces at", "--traces"}},
       {{"--no-such-option"}, 2, {"--no-such-option"}},
   };
   for (const Case &item : cases) {

@@ -31,9 +31,12 @@ llvm::Expected<std::vector<double>> rondo::medianTimes(const BenchSetup &setup,
                                                        llvm::function_ref<llvm::Error()> settle) {
   using Clock = std::chrono::steady_clock;
   std::vector<std::vector<double>> times(contestants.size());
+  std::vector<double> spent(contestants.size(), 0);
   for (unsigned round = 0; round <= setup.rounds; ++round) {
     for (size_t i = 0; i < contestants.size(); ++i) {
       size_t which = (i + round) % contestants.size();
+      if (round > 1 && spent[which] > setup.mostSeconds)
+        continue;
       const Contestant &contestant = contestants[which];
       if (contestant.before)
         if (llvm::Error error = contestant.before())
@@ -43,6 +46,7 @@ llvm::Expected<std::vector<double>> rondo::medianTimes(const BenchSetup &setup,
         if (llvm::Error error = contestant.call())
           return error;
       std::chrono::duration<double> time = Clock::now() - begin;
+      spent[which] += time.count();
       if (llvm::Error error = settle())
         return error;
       if (round > 0) // the first warms up
@@ -118,12 +122,11 @@ llvm::Expected<std::unique_ptr<ChainProgram>> ChainProgram::create(const BenchSe
   if (regions.size() != 1 || regions[0].buffers.size() != numInputs ||
       regions[0].count(BufferPolicy::Static) != numInputs ||
       chain->program_->results().size() != numResults)
-    return makeError("the chain is not one region of " + llvm::Twine(numInputs) +
-                     " static inputs: " + llvm::Twine(regions.size()) + " regions, " +
-                     llvm::Twine(regions.empty() ? 0 : regions[0].buffers.size()) +
-                     " inputs, of which " +
-                     llvm::Twine(regions.empty() ? 0 : regions[0].count(BufferPolicy::Static)) +
-                     " are static");
+    return makeError(
+        "the chain is not one region of " + llvm::Twine(numInputs) +
+        " static inputs: " + llvm::Twine(regions.size()) + " regions, " +
+        llvm::Twine(regions.empty() ? 0 : regions[0].buffers.size()) + " inputs, of which " +
+        llvm::Twine(regions.empty() ? 0 : regions[0].count(BufferPolicy::Static)) + " are static");
   llvm::Expected<std::unique_ptr<Stream>> stream = setup.device->createStream();
   if (!stream)
     return stream.takeError();

@@ -9,6 +9,7 @@
 #include "rondo/ir/OpRegistry.h"
 #include "rondo/runtime/Program.h"
 
+#include <limits>
 #include <vector>
 
 namespace rondo {
@@ -23,6 +24,8 @@ struct BenchSetup {
   RawAPI &raw;
   unsigned rounds = 0; ///< in each of which everything that is compared has its turn
   unsigned calls = 0;  ///< of each in a round
+  /// What has taken longer has no more turns, after that of the first round.
+  double mostSeconds = std::numeric_limits<double>::infinity();
 };
 
 // Each appends its figures. Errors: of what it uses; what was measured before stays.
@@ -38,6 +41,16 @@ llvm::Error benchCapture(const BenchSetup &setup, std::vector<Figure> &figures);
 /// `traces`: a step of the trace in file `path`, eager and replayed; fewer rounds if they take
 /// long.
 llvm::Error benchTrace(const BenchSetup &setup, llvm::StringRef path, std::vector<Figure> &figures);
+/// `handover`: what an input adds to a call if it has moved since the one before, patched and
+/// copied, by its size and by how many ops use it.
+llvm::Error benchHandover(const BenchSetup &setup, std::vector<Figure> &figures);
+/// `policies`: calls whose inputs move, patched, copied, and as policy `auto` chooses by what
+/// measureBufferCosts says. Inputs have 1 KiB to `mostBytes`, a multiple of 4.
+llvm::Error benchPolicies(const BenchSetup &setup, uint64_t mostBytes,
+                          std::vector<Figure> &figures);
+/// `memory`: the most memory that steps of the trace in file `path` take, beside what is planned.
+llvm::Error benchMemory(const BenchSetup &setup, llvm::StringRef path,
+                        std::vector<Figure> &figures);
 
 //===----------------------------------------------------------------------===//
 // What they share

@@ -67,6 +67,7 @@ void rondo::writeFigures(llvm::ArrayRef<Figure> figures, llvm::StringRef device,
       entry["ratio"] = *ratio;
     if (figure.bar) {
       entry["bar"] = *figure.bar;
+      entry["bar_on"] = figure.baseline && !figure.barIsOnValue ? "ratio" : "value";
       entry["meets_bar"] = figure.meetsBar();
     }
   }

@@ -24,6 +24,7 @@ public:
   }
   llvm::Error startClock(Stream &) override { return llvm::Error::success(); }
   llvm::Expected<std::optional<double>> stopClock(Stream &) override { return std::nullopt; }
+  llvm::Expected<std::optional<uint64_t>> freeMemory() override { return std::nullopt; }
 };
 
 } // namespace

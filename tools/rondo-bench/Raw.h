@@ -35,6 +35,9 @@ public:
   /// nothing if it has none.
   virtual llvm::Error startClock(Stream &stream) = 0;
   virtual llvm::Expected<std::optional<double>> stopClock(Stream &stream) = 0;
+
+  /// Bytes of the device's memory that no process has taken; nothing if it does not say.
+  virtual llvm::Expected<std::optional<uint64_t>> freeMemory() = 0;
 };
 
 std::unique_ptr<RawAPI> createHostRaw();

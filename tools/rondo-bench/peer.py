@@ -6,10 +6,13 @@
 A CUDA graph of 64 small kernels: CPU time of a replay. A step (forward and backward) of models of
 the sizes of the traces mlp and gpt_tiny in tests/data/traces: eager, as one CUDA graph, and with
 make_graphed_callables: CPU time of the calls, the device's time, and time until all is done.
-Times are medians, in microseconds.
+Times are medians, in microseconds. The memory that a step of the model of gpt2_small_bf16 takes as
+one CUDA graph, by what the device says is free: parameters and inputs included, what libraries load
+before not.
 """
 
 import argparse
+import gc
 import json
 import statistics
 import sys
@@ -49,7 +52,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """As gpt_tiny: 2 layers, 32 wide, 2 heads, 61 tokens in the vocabulary, 2 rows of 16."""
+    """By default as gpt_tiny: 2 layers, 32 wide, 2 heads, 61 tokens in the vocabulary."""
 
     def __init__(self, vocabulary=61, length=16, width=32, heads=2, layers=2):
         super().__init__()
@@ -70,6 +73,16 @@ def make_gpt():
             lambda y: functional.cross_entropy(y.reshape(-1, y.shape[-1]), targets))
 
 
+def make_gpt2_small():
+    """As gpt2_small_bf16: 1 row of 128 tokens, 1024 positions, the loss in f32."""
+    vocabulary = 50304
+    tokens = torch.randint(vocabulary, (1, 128), device=DEVICE)
+    targets = torch.randint(vocabulary, (128,), device=DEVICE)
+    model = GPT(vocabulary, length=1024, width=768, heads=12, layers=12)
+    return (model.to(DEVICE, torch.bfloat16), tokens,
+            lambda y: functional.cross_entropy(y.reshape(-1, vocabulary).float(), targets))
+
+
 def make_mlp():
     layers = [nn.Linear(32, 32), nn.GELU()] * 3 + [nn.Linear(32, 32)]
     target = torch.randn(8, 32, device=DEVICE)
@@ -87,12 +100,16 @@ def on_side_stream(call, times=3):
     torch.cuda.current_stream().wait_stream(stream)
 
 
-def captured(call):
-    on_side_stream(call)
+def capture(call):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         call()
     return graph.replay
+
+
+def captured(call):
+    on_side_stream(call)
+    return capture(call)
 
 
 def chain():
@@ -132,6 +149,31 @@ def graphed_callables_step(make):
         loss(graphed(x)).backward()
 
     return step
+
+
+def graph_step_peak(make, steps=3):
+    """Bytes of a step as one CUDA graph and of its parameters and inputs, at their most."""
+    model, x, loss = make()
+
+    def step():
+        model.zero_grad(set_to_none=True)
+        loss(model(x)).backward()
+
+    on_side_stream(step)
+    model.zero_grad(set_to_none=True)
+    torch.cuda.synchronize()
+    gc.collect()
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.empty_cache()
+    arguments = sum(t.numel() * t.element_size() for t in [*model.parameters(), x])
+    before = torch.cuda.mem_get_info()[0]
+    replay = capture(step)
+    least = torch.cuda.mem_get_info()[0]
+    for _ in range(steps):
+        replay()
+        torch.cuda.synchronize()
+        least = min(least, torch.cuda.mem_get_info()[0])
+    return arguments + before - least
 
 
 def cpu_per_call(call, rounds, calls):
@@ -180,9 +222,9 @@ def main():
 
     figures = []
 
-    def add(bench, what, value):
-        figures.append({"bench": bench, "what": what, "unit": "us", "value": value})
-        print(f"{bench:8} {what:52} {value:10.2f} us", flush=True)
+    def add(bench, what, value, unit="us"):
+        figures.append({"bench": bench, "what": what, "unit": unit, "value": value})
+        print(f"{bench:8} {what:52} {value:10.2f} {unit}", flush=True)
 
     print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}")
     add("replay", "CUDAGraph.replay of 64 kernels, CPU time",
@@ -198,6 +240,12 @@ def main():
                 continue
             for what, values in times.items():
                 add("traces", f"{name}, {way}, {what}", statistics.median(values))
+
+    try:
+        add("memory", "gpt2_small_bf16, whole-step CUDAGraph, peak",
+            graph_step_peak(make_gpt2_small) / 1024, "KiB")
+    except RuntimeError as error:
+        print(f"gpt2_small_bf16, whole-step CUDAGraph: {error}", file=sys.stderr)
 
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

@@ -24,27 +24,31 @@ namespace cl = llvm::cl;
 namespace {
 
 enum ExitCode : int { success = 0, failed = 1, badUsage = 2, cannotWrite = 3, barNotMet = 4 };
-enum class BenchKind : uint8_t { Replay, Eager, Capture, Traces };
+enum class BenchKind : uint8_t { Replay, Eager, Capture, Handover, Policies, Memory, Traces };
 
 /// The command line. Options are members rather than globals: nothing registers itself.
 struct Options {
   cl::OptionCategory category{"rondo-bench options"};
 
-  cl::list<std::string> benches{cl::Positional, cl::desc("[replay] [eager] [capture] [traces]"),
-                                cl::ZeroOrMore, cl::cat(category)};
+  cl::list<std::string> benches{cl::Positional, cl::desc("[benchmark...]"), cl::ZeroOrMore,
+                                cl::cat(category)};
   cl::opt<std::string> device{
       "device", cl::desc("Where to run: host (default), cuda (which is cuda:0), cuda:N"),
       cl::value_desc("device"), cl::init("host"), cl::cat(category)};
   cl::opt<std::string> traces{
       "traces",
       cl::desc("A trace, or a folder of traces as JSON (default: tests/data/traces); in a folder "
-               "those are left out that have an op which no executor runs"),
+               "those are left out that have an op which no executor runs; `memory` takes "
+               "gpt2_small_bf16 of it, else gpt_tiny"),
       cl::value_desc("path"), cl::init("tests/data/traces"), cl::cat(category)};
   cl::opt<unsigned> rounds{"rounds", cl::desc("Rounds, whose median counts (default: 51)"),
                            cl::init(51), cl::cat(category)};
   cl::opt<unsigned> calls{"calls",
                           cl::desc("Calls in a row of each thing that is compared (default: 16)"),
                           cl::init(16), cl::cat(category)};
+  cl::opt<unsigned> largest{"largest",
+                            cl::desc("Largest input of `policies` (default: 65536, 64 MiB)"),
+                            cl::value_desc("KiB"), cl::init(65536), cl::cat(category)};
   cl::opt<std::string> json{"json", cl::desc("Write all figures to this file, too"),
                             cl::value_desc("file"), cl::cat(category)};
   cl::opt<bool> check{"check", cl::desc("Fail unless every bar is met"), cl::cat(category)};
@@ -57,11 +61,14 @@ constexpr llvm::StringLiteral overview =
     "  rondo-bench traces --traces=tests/data/traces/gpt_tiny.json\n"
     "\n"
     "Benchmarks (all by default):\n"
-    "  replay   a program of one region of 64 small kernels with 150 static inputs and 4 results\n"
-    "           against a launch of its graph; allocations per call\n"
-    "  eager    launches of a kernel one by one against the raw launch\n"
-    "  capture  making and instantiating graphs against the same by the raw API\n"
-    "  traces   steps of traces, replayed against eager\n"
+    "  replay    a program of one region of 64 small kernels with 150 static inputs and 4 results\n"
+    "            against a launch of its graph; allocations per call\n"
+    "  eager     launches of a kernel one by one against the raw launch\n"
+    "  capture   making and instantiating graphs against the same by the raw API\n"
+    "  handover  what an input adds to a call if it has moved, patched and copied\n"
+    "  policies  calls whose inputs move: patched, copied, and what is chosen by measured cost\n"
+    "  memory    the most memory that steps of a trace take, against the planned\n"
+    "  traces    steps of traces, replayed against eager\n"
     "Exit codes: 0 success, 1 a benchmark failed, 2 wrong usage, 3 output not written, 4 --check "
     "found\na bar that is not met.\n";
 
@@ -108,18 +115,45 @@ static llvm::Error benchTraces(const BenchSetup &setup, const std::string &where
   return llvm::Error::success();
 }
 
+/// The trace whose memory is measured: `where`, or one in that folder. Errors: there is none.
+static llvm::Expected<std::string> findMemoryTrace(const std::string &where) {
+  if (!llvm::sys::fs::is_directory(where)) {
+    llvm::Expected<std::vector<std::string>> paths = listTraces(where);
+    return paths ? llvm::Expected<std::string>(paths->front()) : paths.takeError();
+  }
+  for (const char *name : {"gpt2_small_bf16.json", "gpt_tiny.json"}) {
+    std::string path = where + "/" + name;
+    if (llvm::sys::fs::exists(path))
+      return path;
+  }
+  return makeError("there is neither gpt2_small_bf16.json nor gpt_tiny.json in '" + where +
+                   "'; --traces names a file or a folder");
+}
+
+static llvm::Error benchMemoryOf(const BenchSetup &setup, const std::string &where,
+                                 std::vector<Figure> &figures) {
+  llvm::Expected<std::string> path = findMemoryTrace(where);
+  if (!path)
+    return path.takeError();
+  if (llvm::Error error = benchMemory(setup, *path, figures))
+    return makeError(llvm::sys::path::filename(*path) + ": " + llvm::toString(std::move(error)));
+  return llvm::Error::success();
+}
+
 /// Those that are named, in that order; all if none is. Errors: there is none of that name.
 static llvm::Expected<std::vector<BenchKind>> benchesOf(const Options &options) {
-  constexpr std::pair<llvm::StringLiteral, BenchKind> all[] = {{"replay", BenchKind::Replay},
-                                                               {"eager", BenchKind::Eager},
-                                                               {"capture", BenchKind::Capture},
-                                                               {"traces", BenchKind::Traces}};
+  constexpr std::pair<llvm::StringLiteral, BenchKind> all[] = {
+      {"replay", BenchKind::Replay},     {"eager", BenchKind::Eager},
+      {"capture", BenchKind::Capture},   {"handover", BenchKind::Handover},
+      {"policies", BenchKind::Policies}, {"memory", BenchKind::Memory},
+      {"traces", BenchKind::Traces}};
   std::vector<BenchKind> kinds;
   for (const std::string &name : options.benches) {
     const auto *found = llvm::find_if(all, [&](const auto &entry) { return entry.first == name; });
     if (found == std::end(all))
       return makeError("'" + name +
-                       "' is no benchmark; benchmarks are: replay, eager, capture, traces");
+                       "' is no benchmark; benchmarks are: replay, eager, capture, handover, "
+                       "policies, memory, traces");
     kinds.push_back(found->second);
   }
   if (kinds.empty())
@@ -137,6 +171,12 @@ static llvm::Error runBench(BenchKind kind, const BenchSetup &setup, const Optio
     return benchEager(setup, figures);
   case BenchKind::Capture:
     return benchCapture(setup, figures);
+  case BenchKind::Handover:
+    return benchHandover(setup, figures);
+  case BenchKind::Policies:
+    return benchPolicies(setup, uint64_t(options.largest) * 1024, figures);
+  case BenchKind::Memory:
+    return benchMemoryOf(setup, options.traces, figures);
   case BenchKind::Traces:
     return benchTraces(setup, options.traces, figures);
   }
@@ -157,7 +197,7 @@ static ExitCode runAll(llvm::ArrayRef<BenchKind> kinds, const BenchSetup &setup,
                        os);
         }))
       code = report(std::move(error), cannotWrite);
-  llvm::outs() << "on " << setup.device->description() << ": medians of " << setup.rounds
+  llvm::outs() << "on " << setup.device->description() << ": medians of at most " << setup.rounds
                << " rounds of " << setup.calls << " calls; a step of a trace is called once\n";
   printFigures(figures, llvm::outs());
   if (options.check && code == success &&
@@ -171,6 +211,8 @@ static ExitCode run(const Options &options) {
   if (!where)
     return report(makeError("'" + options.device + "' is no device; devices are: " + deviceOptions),
                   badUsage);
+  if (options.largest == 0)
+    return report(makeError("--largest is 0; it has to be 1 or more"), badUsage);
   llvm::Expected<std::vector<BenchKind>> kinds = benchesOf(options);
   if (!kinds)
     return report(kinds.takeError(), badUsage);

@@ -142,6 +142,13 @@ public:
     return milliseconds * 1e-3;
   }
 
+  llvm::Expected<std::optional<uint64_t>> freeMemory() override {
+    size_t free = 0, total = 0;
+    if (llvm::Error error = check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"))
+      return error;
+    return free;
+  }
+
 private:
   static CUfunction functionOf(const KernelLaunch &launch) {
     return static_cast<CUfunction>(const_cast<void *>(launch.function));

@@ -1,0 +1,118 @@
+//===- StepPlayer.cpp - Steps of a trace ----------------------------------===//
+
+#include "StepPlayer.h"
+
+#include "support/Arguments.h"
+#include "support/Devices.h"
+#include "support/Files.h"
+
+#include "rondo/passes/PassRegistry.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <chrono>
+
+using namespace rondo;
+
+llvm::Error StepPlayer::load(llvm::StringRef path) {
+  std::vector<FXOutput> outputs;
+  llvm::Expected<TracePair> read = readPair(path, InputFormat::Auto, setup_.registry, &outputs);
+  if (!read)
+    return read.takeError();
+  llvm::Expected<TracePair> pair = placeOn(setup_.device->device(), std::move(*read));
+  if (!pair)
+    return pair.takeError();
+  name_ = pair->name().str();
+  devices_ = devicesOf(*pair, setup_.device);
+  pair_.emplace(std::move(*pair));
+  if (llvm::Error error = compileProgram())
+    return error;
+  llvm::Expected<std::unique_ptr<Stream>> stream = setup_.device->createStream();
+  if (!stream)
+    return stream.takeError();
+  stream_ = std::move(*stream);
+  return fillArguments(path, outputs);
+}
+
+llvm::Error StepPlayer::compileProgram() {
+  llvm::Expected<Program> program = compile(
+      pair_->clone(), devices_, setup_.executors,
+      [this](TracePair pair, const SymbolBindings &) { return runPasses(std::move(pair)); },
+      options_);
+  if (!program)
+    return program.takeError();
+  program_.emplace(std::move(*program));
+  return llvm::Error::success();
+}
+
+llvm::Expected<TracePair> StepPlayer::runPasses(TracePair pair) const {
+  PassRegistry passes;
+  std::vector<const ClaimSource *> sources(setup_.executors.begin(), setup_.executors.end());
+  if (llvm::Error error = registerPasses(passes, sources))
+    return error;
+  PassManager manager;
+  if (llvm::Error error =
+          passes.parsePipeline("dce,cse,canonicalise,execution,cuda-graph,del", manager))
+    return error;
+  return manager.run(std::move(pair));
+}
+
+llvm::Error StepPlayer::fillArguments(llvm::StringRef path, llvm::ArrayRef<FXOutput> outputs) {
+  llvm::SmallString<128> beside(path);
+  llvm::sys::path::replace_extension(beside, ".safetensors");
+  std::optional<RecordedValues> recorded;
+  if (llvm::sys::fs::exists(beside)) {
+    llvm::Expected<RecordedValues> opened = RecordedValues::open(beside, outputs);
+    if (!opened)
+      return opened.takeError();
+    recorded.emplace(std::move(*opened));
+  }
+  for (Side side : {Side::Forward, Side::Backward}) {
+    if (side == Side::Backward && !program_->hasBackward())
+      continue;
+    std::vector<Value> &arguments = arguments_[unsigned(side)];
+    if (llvm::Error error =
+            recorded ? fillRecorded(*program_, side, *recorded, devices_, *stream_, arguments)
+                     : fillRandom(*program_, side, 0, devices_, *stream_, arguments))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error StepPlayer::submit(llvm::function_ref<llvm::Error()> afterCall) {
+  auto ended = [&] { return afterCall ? afterCall() : llvm::Error::success(); };
+  SavedState saved;
+  if (llvm::Error error = program_->forward(*stream_, arguments_[0], results_[0], &saved))
+    return error;
+  if (llvm::Error error = ended())
+    return error;
+  if (!program_->hasBackward())
+    return llvm::Error::success();
+  if (llvm::Error error =
+          program_->backward(*stream_, std::move(saved), arguments_[1], results_[1]))
+    return error;
+  return ended();
+}
+
+llvm::Expected<StepPlayer::Times> StepPlayer::step(bool isEager,
+                                                   llvm::function_ref<llvm::Error()> afterCall) {
+  using Clock = std::chrono::steady_clock;
+  program_->setEager(isEager);
+  if (llvm::Error error = setup_.raw.startClock(*stream_))
+    return error;
+  auto begin = Clock::now();
+  if (llvm::Error error = submit(afterCall))
+    return error;
+  std::chrono::duration<double> calls = Clock::now() - begin;
+  llvm::Expected<std::optional<double>> device = setup_.raw.stopClock(*stream_);
+  if (!device)
+    return device.takeError();
+  if (llvm::Error error = stream_->synchronize())
+    return error;
+  std::chrono::duration<double> done = Clock::now() - begin;
+  for (llvm::SmallVector<Value> &results : results_)
+    results.clear();
+  return Times{calls.count(), done.count(), *device};
+}
