@@ -184,10 +184,7 @@ private:
   };
 
   void collect() {
-    std::vector<bool> isTaken(schedule_.storages.size(), false);
-    for (const PlannedStorage &storage : schedule_.storages)
-      if (storage.takesOver >= 0)
-        isTaken[storage.takesOver] = true;
+    const std::vector<bool> isTaken = findTakenOver(schedule_);
     for (uint32_t i = 0; i < schedule_.storages.size(); ++i) {
       const PlannedStorage &storage = schedule_.storages[i];
       if (storage.device != device_ || !isPlanned(schedule_, storage) || storage.bytes == 0 ||

@@ -647,12 +647,17 @@ llvm::SmallVector<unsigned, 2> rondo::scalarsTaken(const Schedule &schedule, uin
   return {taken.begin(), taken.end()};
 }
 
-void rondo::findDeadStorages(Schedule &schedule) {
-  schedule.deadAfter.assign(schedule.steps.size(), {});
+std::vector<bool> rondo::findTakenOver(const Schedule &schedule) {
   std::vector<bool> isTaken(schedule.storages.size(), false);
   for (const PlannedStorage &storage : schedule.storages)
     if (storage.takesOver >= 0)
       isTaken[storage.takesOver] = true;
+  return isTaken;
+}
+
+void rondo::findDeadStorages(Schedule &schedule) {
+  schedule.deadAfter.assign(schedule.steps.size(), {});
+  const std::vector<bool> isTaken = findTakenOver(schedule);
   for (uint32_t i = 0; i < schedule.storages.size(); ++i) {
     const PlannedStorage &storage = schedule.storages[i];
     if (!storage.isCallers() && !isTaken[i] && storage.bytes != 0 &&

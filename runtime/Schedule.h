@@ -178,7 +178,9 @@ llvm::Expected<Schedule> lower(const TracePair &pair, Side side, const LoweringC
 std::optional<TensorType> tensorTypeOf(const Type &type);
 /// Scalars that the steps [begin, end) take and neither make nor know as constants.
 llvm::SmallVector<unsigned, 2> scalarsTaken(const Schedule &schedule, uint32_t begin, uint32_t end);
-/// Fills in `deadAfter`.
+/// Of each storage, whether another takes over its bytes.
+std::vector<bool> findTakenOver(const Schedule &schedule);
+/// Fills in `deadAfter`; after planMemory, which says what is taken over.
 void findDeadStorages(Schedule &schedule);
 /// After memory was planned: adds to the regions the buffers that are memory of results, and says
 /// which blocks they use.

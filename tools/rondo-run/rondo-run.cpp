@@ -145,6 +145,9 @@ static ExitCode run(const Options &options) {
   if (!where)
     return report(makeError("'" + options.device + "' is no device; devices are: " + deviceOptions),
                   badUsage);
+  if (options.memory && (options.check || options.tableOnly))
+    return report(makeError("--memory runs nothing: --check and --table do not go with it"),
+                  badUsage);
   OpRegistry registry;
   if (llvm::Error error = registerCoreOps(registry))
     return report(std::move(error), badUsage);
