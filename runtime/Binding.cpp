@@ -30,13 +30,28 @@ static bool fits(const TensorType &type, const Tensor &tensor) {
   return true;
 }
 
-static bool shareBytes(const Tensor &a, const Tensor &b) {
-  return a.numElements() != 0 && b.numElements() != 0 && a.data() < b.data() + b.extentBytes() &&
-         b.data() < a.data() + a.extentBytes();
+bool rondo::shareMemory(const Tensor &a, const Tensor &b) {
+  return a.device() == b.device() && a.numElements() != 0 && b.numElements() != 0 &&
+         a.data() < b.data() + b.extentBytes() && b.data() < a.data() + a.extentBytes();
 }
 
 static std::string typeText(const Type &type) {
   return type.asRNGState() ? type.str() + " (seed and offset, as i64[2])" : type.str();
+}
+
+std::string rondo::problemOfTensor(const Type &type, const Value &value) {
+  std::optional<TensorType> tensorType = tensorTypeOf(type);
+  const Tensor *tensor = value.asTensor();
+  if (!tensorType)
+    return "programs take no values of type " + type.str();
+  if (!tensor || tensor->isNull())
+    return "expected " + typeText(type) + ", got " + value.description();
+  if (tensor->device() != tensorType->device)
+    return "expected a tensor on " + deviceName(tensorType->device) + ", got one on " +
+           deviceName(tensor->device()) + "; copyTo moves it";
+  if (!fits(*tensorType, *tensor))
+    return "expected " + typeText(type) + ", got " + value.description();
+  return "";
 }
 
 static llvm::Error numberError(llvm::ArrayRef<ParameterInfo> inputs, Side side,
@@ -127,19 +142,11 @@ private:
         error(i, "expected a host scalar " + info.type.str() + ", got " + inputs_[i].description());
       return;
     }
-    std::optional<TensorType> type = tensorTypeOf(info.type);
-    if (!type) {
-      error(i, "programs take no values of type " + info.type.str());
-    } else if (!tensor || tensor->isNull()) {
-      error(i, "expected " + typeText(info.type) + ", got " + inputs_[i].description());
-    } else if (tensor->device() != type->device) {
-      error(i, "expected a tensor on " + deviceName(type->device) + ", got one on " +
-                   deviceName(tensor->device()) + "; copyTo moves it");
-    } else if (!fits(*type, *tensor)) {
-      error(i, "expected " + typeText(info.type) + ", got " + inputs_[i].description());
-    } else {
+    std::string problem = problemOfTensor(info.type, inputs_[i]);
+    if (problem.empty())
       move(i, *tensor);
-    }
+    else
+      error(i, problem);
   }
 
   static bool bindScalar(ScalarKind kind, const Value &value, Slot &slot) {
@@ -200,7 +207,7 @@ private:
       const Tensor &a = *inputs_[written].asTensor();
       for (unsigned i = 0; i < inputs_.size(); ++i) {
         const Tensor *b = inputs_[i].asTensor();
-        if (b && i != written && a.device() == b->device() && shareBytes(a, *b))
+        if (b && i != written && shareMemory(a, *b))
           error(i, "it shares memory with " +
                        argumentText(schedule_.inputs[written], written, schedule_.side) +
                        ", which is written");

@@ -28,6 +28,12 @@ struct BoundArguments {
 /// `argument #2 '%w' (blocks.0.weight) of the forward`.
 std::string argumentText(const ParameterInfo &info, unsigned i, Side side);
 
+/// Why `value` cannot be an argument of `type`, which is no host scalar and has no symbols; empty
+/// if it can.
+std::string problemOfTensor(const Type &type, const Value &value);
+/// Does an element of one lie among those of the other?
+bool shareMemory(const Tensor &a, const Tensor &b);
+
 /// Errors: DiagnosticError, one for each argument that does not fit; see Program::forward.
 llvm::Error bindArguments(const Schedule &schedule, llvm::ArrayRef<Value> inputs,
                           BoundArguments &bound);

@@ -225,15 +225,9 @@ private:
     if (isCaptured_)
       return llvm::Error::success();
     llvm::Error error = llvm::Error::success();
-    for (Block *block : blocks()) {
-      // What a program's calls on several streams have in common, they have in common throughout.
-      if (block->lastUse().isShared() || program_.usesSeveralStreams_) {
-        program_.usesSeveralStreams_ = true;
-        block->lastUse().setShared();
-      }
-      if (llvm::Error releaseError = block->lastUse().release(stream_))
+    for (Block *block : blocks())
+      if (llvm::Error releaseError = program_.releaseUse(*block, stream_))
         error = llvm::joinErrors(std::move(error), std::move(releaseError));
-    }
     if (llvm::Error endError = generatorUse_.end())
       error = llvm::joinErrors(std::move(error), std::move(endError));
     return error;
@@ -657,8 +651,13 @@ llvm::Error ProgramImpl::call(Variant &variant, Side side, Stream &stream,
   if (capture == CaptureStatus::Invalidated)
     return makeDeviceError(DeviceErrorKind::CaptureInvalidated,
                            "the stream's capture is invalid: end it first");
-  return Call(*this, variant, side, stream, inputs, outputs, capture != CaptureStatus::None)
-      .run(slab, results);
+  bool isCaptured = capture != CaptureStatus::None;
+  auto run = [&](llvm::ArrayRef<Value> arguments) {
+    return Call(*this, variant, side, stream, arguments, outputs, isCaptured).run(slab, results);
+  };
+  if (variant.padding.inputs.empty())
+    return run(inputs);
+  return PaddedCall(*this, variant, stream, isCaptured).run(inputs, outputs, results, run);
 }
 
 llvm::Error ProgramImpl::forward(Stream &stream, llvm::ArrayRef<Value> inputs,

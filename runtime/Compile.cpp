@@ -85,6 +85,9 @@ llvm::Error ProgramImpl::prepare() {
     for (size_t k = 0; k < i; ++k)
       if (devices_[i]->device() == devices_[k]->device())
         return makeError("device " + deviceName(devices_[i]->device()) + " is given twice");
+  if (llvm::Error error = checkBuckets(options_, symbols_, inputs_[0], results_[0], hasBackward_,
+                                       devices_.front()->device()))
+    return error;
   if (!symbols_.empty())
     return llvm::Error::success();
   llvm::Expected<VariantRef> variant = makeVariant({});
@@ -102,6 +105,8 @@ llvm::Expected<VariantRef> ProgramImpl::variantFor(llvm::ArrayRef<Value> inputs)
   llvm::Expected<SymbolBindings> bindings = bindSymbols(inputs_[0], Side::Forward, inputs);
   if (!bindings)
     return bindings.takeError();
+  if (llvm::Error error = roundUpToBuckets(options_, *bindings))
+    return error;
   std::vector<int64_t> sizes;
   for (const std::string &symbol : symbols_)
     sizes.push_back(bindings->lookup(symbol));
@@ -246,6 +251,11 @@ llvm::Expected<VariantRef> ProgramImpl::makeVariant(const SymbolBindings &bindin
       return error;
     context.forward = &variant->forward.schedule;
   }
+  llvm::Expected<Padding> padding =
+      planPadding(options_, variant->forward.schedule, inputs_[0], results_[0], devices_);
+  if (!padding)
+    return padding.takeError();
+  variant->padding = std::move(*padding);
   llvm::ArrayRef<uint64_t> slabBytes = variant->forward.schedule.slabBytes;
   if (!hasBackward_ && llvm::all_of(slabBytes, [](uint64_t bytes) { return bytes == 0; })) {
     llvm::Expected<BlockRef> none = createBlock(slabBytes);

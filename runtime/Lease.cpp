@@ -49,6 +49,15 @@ llvm::Expected<BlockRef> ProgramImpl::leaseBlock(BlockPool &pool, llvm::ArrayRef
   return block;
 }
 
+llvm::Error ProgramImpl::releaseUse(Block &block, Stream &stream) {
+  // What a program's calls on several streams have in common, they have in common throughout.
+  if (block.lastUse().isShared() || usesSeveralStreams_) {
+    usesSeveralStreams_ = true;
+    block.lastUse().setShared();
+  }
+  return block.lastUse().release(stream);
+}
+
 /// A graph of the caller may be launched at any time: what it uses is used for nothing else.
 void ProgramImpl::keepForCapture(BlockRef block) {
   if (block && !llvm::is_contained(captured_, block))

@@ -97,6 +97,9 @@ const std::shared_ptr<Generators> &Program::generators() const {
 CacheCounters Program::counters() const {
   return impl_->counters();
 }
+uint64_t Program::paddedBytes() const {
+  return impl_->paddedBytes();
+}
 void Program::forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const {
   impl_->forEachGraph(visit);
 }

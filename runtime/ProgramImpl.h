@@ -11,6 +11,7 @@
 
 #include "Binding.h"
 #include "Block.h"
+#include "Buckets.h"
 #include "GraphBuilder.h"
 #include "VariantTable.h"
 
@@ -52,6 +53,7 @@ struct Variant {
   uint64_t uid = 0;
   SidePlan forward;
   std::optional<SidePlan> backward;
+  Padding padding; ///< of the forward's inputs
   BlockPool slabs;
   BlockRef noSlab; ///< in place of slabs where nothing is saved: used by all calls, holds nothing
   uint32_t nextRegion = 0; ///< uid of the next region that a split makes
@@ -59,8 +61,8 @@ struct Variant {
   bool isTransient = false;
 
   /// Of all its blocks, but for noSlab.
-  llvm::SmallVector<BlockPool *, 3> pools() {
-    llvm::SmallVector<BlockPool *, 3> pools = {&slabs, &forward.results};
+  llvm::SmallVector<BlockPool *, 4> pools() {
+    llvm::SmallVector<BlockPool *, 4> pools = {&slabs, &forward.results, &padding.blocks};
     if (backward)
       pools.push_back(&backward->results);
     return pools;
@@ -133,6 +135,7 @@ public:
 
   const std::shared_ptr<Generators> &generators() const { return options_.generators; }
   CacheCounters counters() const;
+  uint64_t paddedBytes() const { return paddedBytes_; }
   void forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const;
   std::vector<EntryStatistics> graphs() const;
   std::vector<RegionInfo> regions() const;
@@ -142,6 +145,7 @@ public:
 
 private:
   friend class Call;
+  friend class PaddedCall;
 
   //===--- Compile.cpp ----------------------------------------------------===//
   llvm::Expected<VariantRef> variantFor(llvm::ArrayRef<Value> inputs);
@@ -175,6 +179,9 @@ private:
   void dropGraphsOf(llvm::ArrayRef<BlockRef> blocks);
   void trimLocked();
 
+  /// What was submitted to `stream` is the last use of `block`. Not under the lock.
+  llvm::Error releaseUse(Block &block, Stream &stream);
+
   //===--- Call.cpp -------------------------------------------------------===//
   llvm::Expected<VariantRef> variantOf(const SavedState &saved) const;
   llvm::Error call(Variant &variant, Side side, Stream &stream, llvm::ArrayRef<Value> inputs,
@@ -200,6 +207,7 @@ private:
 
   std::atomic<bool> isEager_ = false;
   std::atomic<bool> usesSeveralStreams_ = false;
+  std::atomic<uint64_t> paddedBytes_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable laneReturned_;
   std::atomic<unsigned> waiters_ = 0; ///< for lanes

@@ -23,6 +23,8 @@
 #include "rondo/runtime/GraphCache.h"
 #include "rondo/runtime/MemoryInfo.h"
 
+#include <map>
+
 namespace rondo {
 
 class Block;
@@ -30,7 +32,8 @@ class ProgramImpl;
 
 /// The caller's pipeline: makes of a pair one whose ops are claimed, with or without regions and
 /// dels. Called by `compile`, or, for a pair with symbols, at the first call for each binding of
-/// them: then it has to specialise the pair first. Called by one thread at a time.
+/// them (with buckets: to each bucket): then it has to specialise the pair first. Called by one
+/// thread at a time.
 using Pipeline =
     std::function<llvm::Expected<TracePair>(TracePair pair, const SymbolBindings &bindings)>;
 
@@ -65,6 +68,23 @@ struct ProgramOptions {
   /// brought others (a storm of sizes, which is remarked upon), forwards with further ones push
   /// nothing out: they run eagerly and capture nothing until the same sizes come again.
   unsigned maxVariants = 64;
+  /// Sizes that a symbol is compiled for, positive, ascending. A call with a size between them runs
+  /// the next greater one: inputs are padded in memory of the program's, and results are views of
+  /// what is not padding. So each bucket has one specialisation, and its regions one graph,
+  /// whatever the sizes. An input that has its bucket's size is handed on as it is; of a padded one
+  /// that is written, the caller's part is copied back. Ops do not know padding: a sum counts it,
+  /// an index must be good, a write to another argument is done, generators advance by what the
+  /// bucket draws.
+  ///
+  /// Errors of `compile`: the pair has a backward; an argument or a result has a size that is
+  /// computed from the symbol (2*B); an argument with the symbol is static, with StaticMove::Error,
+  /// or not on the first device. Errors of a call: a size above the greatest bucket; an output for
+  /// a result with the symbol; a result that is a view of a part of an argument with the symbol.
+  std::map<std::string, std::vector<int64_t>> buckets;
+  /// What elements that are padding hold, by the input's name; 0 where it is not given. Floating
+  /// point is rounded. Errors of `compile`: a name that no input with buckets has; a number that
+  /// the dtype does not have, of 8-bit floats any but 0.
+  std::map<std::string, double> padding;
   /// Generators to draw from; null: the program has its own.
   std::shared_ptr<Generators> generators;
   /// Fills planned memory with 0xFF when what was in it is dead, eagerly and in graphs: for tests.
@@ -170,9 +190,9 @@ public:
   llvm::Error forwardInto(Stream &stream, llvm::ArrayRef<Value> inputs,
                           llvm::ArrayRef<Tensor> outputs, llvm::SmallVectorImpl<Value> &results,
                           SavedState *saved = nullptr);
-  /// The same as forward for the backward, whose inputs are the incoming gradients. Consumes `saved`; the
-  /// memory goes back when the work is done. Errors also: `saved` is empty, consumed, or of another
-  /// program.
+  /// The same as forward for the backward, whose inputs are the incoming gradients. Consumes
+  /// `saved`; the memory goes back when the work is done. Errors also: `saved` is empty, consumed,
+  /// or of another program.
   llvm::Error backward(Stream &stream, SavedState &&saved, llvm::ArrayRef<Value> inputs,
                        llvm::SmallVectorImpl<Value> &results);
   llvm::Error backwardInto(Stream &stream, SavedState &&saved, llvm::ArrayRef<Value> inputs,
@@ -196,6 +216,8 @@ public:
   CacheCounters counters() const;
   /// Every graph that these caches hold.
   std::vector<EntryStatistics> graphs() const;
+  /// Bytes that were copied and filled because sizes lay between buckets.
+  uint64_t paddedBytes() const;
   /// Calls `visit` with every graph in those caches; see GraphCache::forEachGraph.
   void forEachGraph(llvm::function_ref<void(Graph &, GraphExec &)> visit) const;
   /// Of the specialisation called last. Empty for a pair with symbols before its first call.
