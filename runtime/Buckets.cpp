@@ -347,8 +347,6 @@ llvm::Error PaddedCall::runPadded(llvm::ArrayRef<Value> inputs,
     if (isWritten(padded.plan->input))
       if (llvm::Error error = copyBack(padded))
         return error;
-  if (program_.options_.poison)
-    return stream_.fill(block_->base(0), 0xff, block_->bytes(0));
   return llvm::Error::success();
 }
 

@@ -15,8 +15,9 @@ inline constexpr int rowBlock = 256; ///< threads
 /// How the threads of a block share rows.
 struct Lanes {
   int count = 1; ///< threads for each row: a power of two, at most rowBlock
-  /// Those of one row are neighbours: right for rows that are dense. Else neighbours are on
-  /// neighbouring rows: right where those lie closer together than the elements of a row.
+  /// Those of one row are neighbours, at most 32 or all of the block: right for rows that are
+  /// dense. Else neighbours are on neighbouring rows: right where those lie closer together than
+  /// the elements of a row.
   bool adjacent = true;
 
   RONDO_DEVICE int rows() const { return rowBlock / count; }

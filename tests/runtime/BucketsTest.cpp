@@ -77,6 +77,15 @@ protected:
     }
   }
 
+  /// The caller's graph of a call.
+  std::unique_ptr<Graph> captured(Program &program, llvm::ArrayRef<Value> inputs,
+                                  llvm::SmallVectorImpl<Value> &results) {
+    cantFail(stream->beginCapture(CaptureMode::Global));
+    llvm::Error error = program.forward(*stream, inputs, results);
+    EXPECT_EQ(llvm::toString(std::move(error)), "");
+    return cantFail(stream->endCapture());
+  }
+
   std::string bucketError(llvm::StringRef text, ProgramOptions options) const {
     llvm::Expected<Program> program = tryCompile(text, std::move(options));
     return program ? "" : llvm::toString(program.takeError());
@@ -502,25 +511,61 @@ TEST_F(BucketStreamsTest, TwoStreams) {
   }
 }
 
-// In the caller's capture the copies are part of the caller's graph, in memory that stays its own.
+// In the caller's capture the copies are part of the caller's graph.
 TEST_F(BucketsTest, CallersCapture) {
   auto program = compiled(doubled, bucketsOf({4}, {{"x", 1}}));
   Tensor x = iota({3, 2});
   forward(*program, {x});
   llvm::SmallVector<Value> results;
-  cantFail(stream->beginCapture(CaptureMode::Global));
-  std::string problem = llvm::toString(program->forward(*stream, {x}, results));
-  llvm::Expected<std::unique_ptr<Graph>> graph = stream->endCapture();
-  ASSERT_EQ(problem, "");
-  std::unique_ptr<GraphExec> exec = cantFail(cantFail(std::move(graph))->instantiate());
+  std::unique_ptr<Graph> graph = captured(*program, {x}, results);
+  std::unique_ptr<GraphExec> exec = cantFail(graph->instantiate());
   EXPECT_THAT(valuesOf(x), ElementsAre(2, 4, 6, 8, 10, 12)); // capturing ran nothing
   for (float first : {1.0f, 7.0f, 30.0f}) {
     std::iota(x.ref().as<float>(), x.ref().as<float>() + 6, first);
     cantFail(exec->launch(*stream));
-    EXPECT_THAT(valuesOf(x)[5], 2 * (first + 5));
+    EXPECT_EQ(valuesOf(x)[5], 2 * (first + 5));
     EXPECT_EQ(valuesOf(results[1])[0], 2 * (3 * first + 6 + 1));
     forward(*program, {iota({2, 2}, 1000)});
   }
+}
+
+// What the caller's graph pads to is kept when the program gives memory back.
+TEST_F(BucketsTest, CallersCaptureKeepsItsMemory) {
+  constexpr int64_t bucket = 1024;
+  Tensor exact = iota({bucket, 2}), three = iota({3, 2});
+  auto kept = [&](const Tensor &x) {
+    uint64_t before = device->memoryUse().bytes;
+    auto program = compiled(doubled, bucketsOf({bucket}));
+    forward(*program, {x});
+    llvm::SmallVector<Value> results;
+    captured(*program, {x}, results);
+    results.clear();
+    program->trim();
+    return device->memoryUse().bytes - before;
+  };
+  EXPECT_GE(kept(three), kept(exact) + exact.extentBytes());
+}
+
+// A copy takes a command for each run of bytes without gaps, and the padding one more; a size that
+// is a bucket takes none.
+TEST_F(BucketsTest, CopiesRuns) {
+  auto text = [](llvm::StringRef type) {
+    return ("trace @t(%x: f32[" + type + "]) {\n  %s: f32[] = sum(%x)\n  return(%s)\n}").str();
+  };
+  Tensor memory = iota({12});
+  auto numNodes = [&](llvm::StringRef type, std::vector<int64_t> shape,
+                      std::vector<int64_t> strides) {
+    auto program = compiled(text(type), bucketsOf({4}));
+    Tensor x(memory.storage(), 0, DType::F32, shape, strides);
+    llvm::SmallVector<Value> results;
+    forward(*program, {x});
+    return captured(*program, {x}, results)->numNodes();
+  };
+  size_t ofSum = numNodes("B, 3", {4, 3}, {3, 1});
+  EXPECT_EQ(numNodes("B, 3", {3, 3}, {3, 1}), ofSum + 1 + 1);
+  EXPECT_EQ(numNodes("3, B", {3, 3}, {3, 1}), ofSum + 1 + 3);
+  EXPECT_EQ(numNodes("B, 3; 1, B", {3, 3}, {1, 3}), ofSum + 1 + 3);
+  EXPECT_EQ(numNodes("B, 3", {0, 3}, {3, 1}), ofSum + 1);
 }
 
 // Trimming gives padded memory back, and later calls are right.
