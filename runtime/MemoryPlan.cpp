@@ -273,7 +273,7 @@ MemoryPlanInfo rondo::describeMemory(const Schedule &schedule) {
   std::vector<uint64_t> needed = neededBytes(schedule, /*rounded=*/false);
   info.peakStep = std::max_element(needed.begin(), needed.end()) - needed.begin();
 
-  llvm::SmallVector<int32_t, 0> positions(schedule.storages.size(), -1);
+  std::vector<int32_t> positions(schedule.storages.size(), -1);
   for (uint32_t i = 0; i < schedule.storages.size(); ++i) {
     const PlannedStorage &storage = schedule.storages[i];
     if (storage.device != 0 || !isPlanned(schedule, storage))

@@ -245,7 +245,10 @@ TEST(MemoryPlanTest, Description) {
     schedule.steps[i].text = "op " + std::to_string(i);
   ScheduledRegion region;
   region.end = 3;
-  region.copied.push_back({0, 4, true, false});
+  RegionBuffer copied;
+  copied.policy = BufferPolicy::Copied;
+  copied.staging = 4;
+  region.buffers.push_back(copied);
   schedule.regions.push_back(region);
   planMemory(schedule, 2);
 
