@@ -427,7 +427,7 @@ private:
         return error;
     bool canPatch = true;
     for (unsigned source : changed) {
-      llvm::StringRef problem = entry.problem(source);
+      llvm::StringRef problem = entry.problemOfChange(source, bases_, bound().scalars);
       if (problem.empty())
         continue;
       canPatch = false;

@@ -127,6 +127,11 @@ public:
   bool isExplained() const { return bool(patches_); }
   /// After `explain`: why a source cannot be changed in the graph; empty if it can.
   llvm::StringRef problem(unsigned source) const { return patches_->problem(source); }
+  /// The same for a change to what the call has: kernels may depend on the alignment of an address.
+  llvm::StringRef problemOfChange(unsigned source, const Bases &bases,
+                                  llvm::ArrayRef<Slot> slots) const;
+  /// After `explain`: an address can be changed by multiples of this many bytes.
+  uint64_t addressUnit() const { return addressUnit_; }
   /// After `explain`: lets nodes hold sources, none of which has a problem, as the call has them.
   /// Returns how many nodes were changed.
   llvm::Expected<size_t> patch(const Bases &bases, llvm::ArrayRef<Slot> slots,
@@ -144,6 +149,7 @@ private:
   bool move(Copy &copy, const Bases &bases);
 
   std::optional<PatchTable> patches_;
+  uint64_t addressUnit_ = DeviceAPI::minAlignment;
   llvm::SmallVector<PatchTable::Change, 4> changes_; ///< room to work in
 };
 

@@ -74,8 +74,8 @@ public:
     if (!indexChanges())
       return std::move(table_);
     size_t numNodes = probe_.graphs[0]->numNodes();
-    for (Graph *graph : probe_.graphs)
-      if (graph->numNodes() != numNodes) {
+    for (Graph *graph : {probe_.graphs[1], probe_.graphs[2], probe_.control})
+      if (graph && graph->numNodes() != numNodes) {
         refuseAll("what is submitted depends on it");
         return std::move(table_);
       }
@@ -108,35 +108,28 @@ private:
   }
 
   llvm::Error explain(GraphNodeId id) {
+    Node own;
     std::array<Node, 3> nodes;
-    for (unsigned i = 0; i < 3; ++i) {
-      llvm::Expected<GraphNodeParameters> parameters = probe_.graphs[i]->parameters(id);
-      if (!parameters) {
-        llvm::Error error = parameters.takeError();
-        if (deviceErrorKind(error) != DeviceErrorKind::InvalidArgument)
-          return error;
-        refuse(id, llvm::toString(std::move(error)));
+    llvm::Expected<bool> isRead = read(id, own, nodes);
+    if (!isRead || !*isRead)
+      return isRead.takeError();
+    for (unsigned i = 0; i < 3; ++i)
+      if (!own.isAlike(nodes[i], i == 0 ? ~size_t(0) : probe_.maxBytes)) {
+        refuse(id, "the kernel that runs depends on it");
         return llvm::Error::success();
       }
-      nodes[i].read(*parameters);
-    }
-    if (!nodes[0].isAlike(nodes[1], probe_.maxBytes) ||
-        !nodes[0].isAlike(nodes[2], probe_.maxBytes)) {
-      refuse(id, "the kernel that runs depends on it");
-      return llvm::Error::success();
-    }
-    nodes[0].id = id;
     llvm::SmallVector<std::pair<unsigned, Word>, 8> found;
-    size_t size = nodes[0].words.size();
+    size_t size = own.words.size();
     for (size_t offset = 0; offset < size; offset += sizeof(uint64_t)) {
+      uint64_t noise = spread(wordAt(own.words, offset) ^ wordAt(nodes[0].words, offset));
       Values values;
       for (unsigned i = 0; i < 3; ++i)
-        values[i] = wordAt(nodes[i].words, offset);
+        values[i] = wordAt(nodes[i].words, offset) & ~noise;
       if (changesOf(values) == Changes(0, 0))
         continue;
       Word word{uint32_t(table_.nodes_.size()), uint32_t(offset), Form::Whole, 0};
       std::optional<unsigned> source = sourceOf(values, word);
-      if (!source || offset + sizeof(uint64_t) > size) {
+      if (!source || noise != 0 || offset + sizeof(uint64_t) > size) {
         refuse(id, "a parameter of a kernel is computed from it");
         return llvm::Error::success();
       }
@@ -145,8 +138,39 @@ private:
     for (const auto &[source, word] : found)
       table_.sources_[source].words.push_back(word);
     if (!found.empty())
-      table_.nodes_.push_back(std::move(nodes[0]));
+      table_.nodes_.push_back(std::move(own));
     return llvm::Error::success();
+  }
+
+  /// Reads the node in the first graph, and in those that are compared. False if it cannot be read,
+  /// for which it is refused.
+  llvm::Expected<bool> read(GraphNodeId id, Node &own, std::array<Node, 3> &nodes) {
+    auto readFrom = [&](Graph &graph, Node &node) -> llvm::Error {
+      llvm::Expected<GraphNodeParameters> parameters = graph.parameters(id);
+      if (!parameters)
+        return parameters.takeError();
+      node.read(*parameters);
+      return llvm::Error::success();
+    };
+    llvm::Error error = readFrom(*probe_.graphs[0], own);
+    own.id = id;
+    for (unsigned i = 0; !error && i < 3; ++i)
+      error = readFrom(i == 0 && probe_.control ? *probe_.control : *probe_.graphs[i], nodes[i]);
+    if (!error)
+      return true;
+    if (deviceErrorKind(error) != DeviceErrorKind::InvalidArgument)
+      return error;
+    refuse(id, llvm::toString(std::move(error)));
+    return false;
+  }
+
+  /// Every byte that is not 0 becomes 255.
+  static uint64_t spread(uint64_t word) {
+    uint64_t result = 0;
+    for (unsigned shift = 0; shift < 64; shift += 8)
+      if (word >> shift & 0xff)
+        result |= uint64_t(0xff) << shift;
+    return result;
   }
 
   /// The one source that a word with these values comes from, and how.

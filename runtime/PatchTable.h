@@ -47,13 +47,17 @@ struct PatchProbe {
   llvm::function_ref<void(GraphNodeId node, llvm::function_ref<void(unsigned source)>)> uses;
   /// Fills and copies of more bytes have only these in the second and third graph.
   size_t maxBytes = ~size_t(0);
+  /// The first graph built once more, with the same values, or null. Bytes that differ from it are
+  /// noise, as in what a library leaves between the members of a struct: they say nothing.
+  Graph *control = nullptr;
 };
 
 /// The words of a graph that come from the call, and the parameters of their nodes as an exec has
 /// them. Used by one call at a time.
 class PatchTable {
 public:
-  /// For an exec of the first graph. Errors: the device's.
+  /// For an exec of the first graph. Errors: the device's. The second and third graph are compared
+  /// with the control where there is one, else with the first.
   static llvm::Expected<PatchTable> explain(const PatchProbe &probe);
 
   /// Why a source cannot be patched; empty if it can.

@@ -31,7 +31,7 @@ public:
       return error;
     if (llvm::Error error = copyBuffers(eager, 0, before))
       return error;
-    if (llvm::Error error = copyBuffers(patched, DeviceAPI::minAlignment, before))
+    if (llvm::Error error = copyBuffers(patched, entry_.addressUnit(), before))
       return error;
     if (llvm::Error error = runEagerly(eager))
       return error;
@@ -108,15 +108,18 @@ private:
     return stream_.synchronize();
   }
 
-  /// Lets `bases` name copies of the buffers, `shift` bytes into memory of their own.
+  /// Lets `bases` name copies of the buffers, `shift` bytes, at most 256, behind where memory of
+  /// their own has the alignment that they have.
   llvm::Error copyBuffers(Bases &bases, size_t shift, const Snapshot &before) {
     for (unsigned i = 0; i < numBuffers_; ++i) {
-      llvm::Expected<StorageRef> copy = Storage::allocate(request_.device, bytesOf(i) + shift + 1);
+      constexpr size_t unit = DeviceAPI::allocationAlignment;
+      size_t offset = asWord(request_.bases.address(storages_[i])) % unit + shift;
+      llvm::Expected<StorageRef> copy = Storage::allocate(request_.device, bytesOf(i) + 2 * unit);
       if (!copy)
         return copy.takeError();
-      bases.relocations[storages_[i]] = (*copy)->data() + shift;
+      bases.relocations[storages_[i]] = (*copy)->data() + offset;
       if (llvm::Error error =
-              stream_.copy((*copy)->data() + shift, before.storages[i].data(), bytesOf(i)))
+              stream_.copy((*copy)->data() + offset, before.storages[i].data(), bytesOf(i)))
         return error;
       memory_.push_back(std::move(*copy));
     }

@@ -16,6 +16,7 @@
 
 #include <cstring>
 #include <random>
+#include <set>
 
 namespace rondo {
 
@@ -42,9 +43,14 @@ public:
     if (!room)
       return room.takeError();
     std::vector<PatchSource> probes(memory.size());
+    std::set<size_t> drawn; // no two addresses are the same
     for (PatchSource &probe : probes)
-      for (uint64_t &address : probe.values)
-        address = asWord((*room)->data() + random_() % (slack / 16) * 16);
+      for (uint64_t &address : probe.values) {
+        size_t offset = random_() % (slack / 16) * 16;
+        while (!drawn.insert(offset).second)
+          offset = random_() % (slack / 16) * 16;
+        address = asWord((*room)->data() + offset);
+      }
     std::array<std::unique_ptr<Graph>, 3> graphs;
     for (unsigned i = 0; i < 3; ++i) {
       llvm::Expected<std::unique_ptr<Graph>> graph = capture(kernel, args, memory, probes, i);
