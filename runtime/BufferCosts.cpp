@@ -67,8 +67,9 @@ public:
 
 private:
   static constexpr unsigned numNodes = 32, numPatched = 16, numAdded = 8, numReplays = 4,
-                            numTrials = 5;
-  static constexpr size_t smallBytes = 256, largeBytes = 16 << 20;
+                            numTrials = 3;
+  /// Two large ones are more than caches hold.
+  static constexpr size_t smallBytes = 256, largeBytes = 32 << 20;
   static constexpr double leastCost = 1e-8; ///< below what can be measured
 
   enum class Added { Nothing, Copies, Gathers, LargeCopy };

@@ -27,7 +27,7 @@ TEST(OpPatchTest, EveryKernel) {
   EXPECT_GT(patched.counts().launches, 1000u);
   EXPECT_GT(patched.counts().nodes, 1000u);
   EXPECT_GT(patched.counts().eager, 0u) << "some ops let the host look";
-  EXPECT_LT(patched.counts().eager, 20u);
+  EXPECT_LT(patched.counts().eager, patched.counts().launches / 10);
 }
 
 /// Runs `clone` by a kernel that submits what `enqueue` submits.
@@ -67,7 +67,7 @@ std::string patchErrorOf(std::function<void(std::vector<Slot> &block)> change) {
 TEST(OpPatchTest, NoticesWhatIsHidden) {
   EXPECT_EQ(patchErrorOf([](std::vector<Slot> &) {}), "");
   EXPECT_THAT(patchErrorOf([](std::vector<Slot> &block) { block[0].i64 >>= 4; }),
-              testing::HasSubstr("not patchable: a parameter of its kernel"));
+              testing::HasSubstr("not patchable: a parameter of a kernel"));
   EXPECT_THAT(patchErrorOf([](std::vector<Slot> &block) { block[0].i64 -= block[1].i64; }),
               testing::HasSubstr("not patchable"));
 }

@@ -34,7 +34,7 @@ class OutputsTest : public ProgramFixture {
 protected:
   explicit OutputsTest()
       : ProgramFixture({.randomOrderSeed = 5, .poison = true}),
-        program(compiled(step, poisoned())) {}
+        program(compiled(step, poisoned(), patchingPipeline)) {}
 
   static ProgramOptions poisoned() {
     ProgramOptions options;
@@ -176,7 +176,7 @@ TEST_F(OutputsTest, BadOutputs) {
        "expected f32[4], got "},
       {{part(4), none, none, none, none}, "a multiple of 16 bytes"},
       {{x, none, none, none, none}, "it shares memory with argument #0 '%x' of the forward"},
-      {{part(0), none, part(16), none, none},
+      {{part(16), none, part(16), none, none},
        "output #2 for result '%z' of the forward: it shares memory with output #0"},
       {{none, floats({1, 2}), none, none, none}, "the result is a part of %y"},
       {{none, none, none, y, none}, "the result shares memory with %x"},

@@ -93,7 +93,7 @@ protected:
   %s: f32[8] = add(%w, %x)
   return(%r, %s)
 })"),
-                device, executors, pipelineOf(regionPipeline.str(), executors), options)));
+                device, executors, pipelineOf(patchingPipeline.str(), executors), options)));
   }
   /// `offset` bytes into memory of its own.
   Tensor at(size_t offset, float value) {
@@ -202,7 +202,7 @@ TEST(PatchLimitsAsynchronousTest, RecapturesInFlight) {
       compile(cantFail(parsePair("trace @t(%x: f32[8]) {\n  %n: f32[8] = neg(%x)\n"
                                  "  %m: f32[8] = add(%n, %x)\n  return(%m)\n}",
                                  "t", registry)),
-              device, executors, pipelineOf(regionPipeline.str(), executors)));
+              device, executors, pipelineOf(patchingPipeline.str(), executors)));
   std::vector<Value> kept;
   std::vector<llvm::SmallVector<Value>> all;
   for (unsigned i = 0; i < 30; ++i) {

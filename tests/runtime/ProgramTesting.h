@@ -13,6 +13,9 @@ inline constexpr llvm::StringLiteral regionPipeline = "execution,cuda-graph{min-
 /// The same, and copies every input that may be anywhere.
 inline constexpr llvm::StringLiteral copyingPipeline =
     "execution,cuda-graph{min-ops=1 inputs=copied},del";
+/// The same, and patches them.
+inline constexpr llvm::StringLiteral patchingPipeline =
+    "execution,cuda-graph{min-ops=1 inputs=patched},del";
 
 /// Compiles and calls pairs that are given as text, on a host device of the test's own.
 class ProgramFixture : public testing::Test {

@@ -29,7 +29,7 @@ struct BufferCosts {
   double byte = 0;        ///< for each byte that a node copies
 };
 
-/// Measures them on `device` with graphs of its own; takes some milliseconds and 32 MiB, which it
+/// Measures them on `device` with graphs of its own; takes some milliseconds and 64 MiB, which it
 /// gives back. Errors: the device's.
 llvm::Expected<BufferCosts> measureBufferCosts(const DeviceRef &device);
 
