@@ -422,9 +422,6 @@ private:
       llvm::consumeError(std::move(error));
       return false;
     }
-    if (program_.options_.verifyPatches && !std::exchange(entry.isVerified, true))
-      if (llvm::Error error = verifyPatches(requestFor(region), entry, stream_))
-        return error;
     bool canPatch = true;
     for (unsigned source : changed) {
       llvm::StringRef problem = entry.problemOfChange(source, bases_, bound().scalars);
@@ -437,6 +434,9 @@ private:
     }
     if (!canPatch)
       return false;
+    if (program_.options_.verifyPatches && !std::exchange(entry.isVerified, true))
+      if (llvm::Error error = verifyPatches(requestFor(region), entry, stream_))
+        return error;
     llvm::Expected<size_t> nodes = entry.patch(bases_, bound().scalars, changed);
     if (!nodes)
       return nodes.takeError();

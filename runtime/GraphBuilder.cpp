@@ -419,6 +419,7 @@ llvm::Error GraphEntry::rebuild(const GraphRequest &request, BuildFailure &failu
   graph = std::move(fresh.graph);
   patches_ = std::move(fresh.patches_);
   addressUnit_ = fresh.addressUnit_;
+  isVerified = false;
   return llvm::Error::success();
 }
 
@@ -429,13 +430,15 @@ llvm::Error GraphEntry::rebuild(const GraphRequest &request, BuildFailure &failu
 /// Builds the graph of an entry twice more and compares.
 class GraphEntry::Explainer {
 public:
-  Explainer(GraphEntry &entry, const GraphRequest &request) : entry_(entry), request_(request) {}
+  Explainer(GraphEntry &entry, const GraphRequest &request)
+      : entry_(entry), request_(request),
+        slack_(std::max<uint64_t>(entry.buffers.size(), 64) * 4 * DeviceAPI::allocationAlignment) {}
 
   llvm::Error run() {
     // Memory that is there, as libraries and drivers may ask about it. Nothing is done to it, so
     // the buffers may overlap, and reach beyond it: what matters is that their addresses differ by
     // unlike amounts.
-    llvm::Expected<StorageRef> room = Storage::allocate(request_.device, 2 * slack);
+    llvm::Expected<StorageRef> room = Storage::allocate(request_.device, 2 * slack_);
     if (!room)
       return room.takeError();
     room_ = std::move(*room);
@@ -490,8 +493,6 @@ private:
     }
   }
 
-  static constexpr uint64_t slack = 1 << 20;
-
   ScalarKind kindOf(const Scalar &scalar) const {
     return request_.schedule.scalarKinds[scalar.number];
   }
@@ -509,7 +510,7 @@ private:
     std::vector<uint64_t> offsets;
     llvm::DenseSet<uint64_t> drawn;
     while (offsets.size() < count) {
-      uint64_t offset = random_() % (slack / unit) * unit;
+      uint64_t offset = random_() % (slack_ / unit) * unit;
       if (drawn.insert(offset).second)
         offsets.push_back(offset);
     }
@@ -561,7 +562,7 @@ private:
       BuildFailure failure;
       if (llvm::Error error =
               buildNodes({request_.device, request_.schedule, request_.region, bases[i], slots[i],
-                          /*check=*/false, /*maxBytes=*/i == 0 ? ~size_t(0) : slack},
+                          /*check=*/false, /*maxBytes=*/i == 0 ? ~size_t(0) : slack_},
                          probes[i], failure))
         return error;
     }
@@ -574,7 +575,7 @@ private:
                              sources,
                              ofCopies,
                              uses,
-                             slack,
+                             slack_,
                              probes[0].graph.get()});
     for (unsigned k = 0; table && k < isFixed.size(); ++k)
       if (isFixed[k])
@@ -614,6 +615,7 @@ private:
 
   GraphEntry &entry_;
   const GraphRequest &request_;
+  const uint64_t slack_; ///< addresses lie in so many bytes, and memory reaches as far beyond
   StorageRef room_;
   std::mt19937_64 random_;
 };
