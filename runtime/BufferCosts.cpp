@@ -34,7 +34,7 @@ namespace {
 
 class CostProbe {
 public:
-  explicit CostProbe(const DeviceRef &device) : device_(device) {}
+  CostProbe(const DeviceRef &device, bool withByte) : device_(device), withByte_(withByte) {}
 
   llvm::Expected<BufferCosts> run() {
     if (llvm::Error error = prepare())
@@ -50,6 +50,8 @@ public:
          {Trial{Added::Nothing, 0, plain}, Trial{Added::Nothing, numPatched, patched},
           Trial{Added::Copies, 0, copies}, Trial{Added::Gathers, 0, gathers},
           Trial{Added::LargeCopy, 0, large}}) {
+      if (trial.added == Added::LargeCopy && !withByte_)
+        continue;
       llvm::Expected<double> seconds = measure(trial.added, trial.patches);
       if (!seconds)
         return seconds.takeError();
@@ -61,7 +63,8 @@ public:
     costs.patchedNode = perUnit(patched, numPatched);
     costs.copyNode = perUnit(copies, numAdded);
     costs.gatherNode = perUnit(gathers, numAdded);
-    costs.byte = std::max(large - plain - costs.copyNode, 0.0) / double(largeBytes);
+    if (withByte_)
+      costs.byte = std::max(large - plain - costs.copyNode, 0.0) / double(largeBytes);
     return costs;
   }
 
@@ -79,7 +82,8 @@ private:
     if (!stream)
       return stream.takeError();
     stream_ = std::move(*stream);
-    llvm::Expected<StorageRef> memory = Storage::allocate(device_, 2 * largeBytes);
+    half_ = withByte_ ? largeBytes : 2 * numNodes * smallBytes;
+    llvm::Expected<StorageRef> memory = Storage::allocate(device_, 2 * half_);
     if (!memory)
       return memory.takeError();
     memory_ = std::move(*memory);
@@ -87,7 +91,7 @@ private:
   }
 
   std::byte *source(size_t node = 0) const { return memory_->data() + node * smallBytes; }
-  std::byte *destination(size_t node = 0) const { return source(node) + largeBytes; }
+  std::byte *destination(size_t node = 0) const { return source(node) + half_; }
 
   /// Adds one node behind the last.
   llvm::Error add(Graph &graph, Added kind, size_t node, size_t bytes) {
@@ -146,12 +150,14 @@ private:
   }
 
   const DeviceRef device_;
+  const bool withByte_;
+  size_t half_ = 0; ///< of the memory: sources, then destinations
   std::unique_ptr<Stream> stream_;
   StorageRef memory_;
 };
 
 } // namespace
 
-llvm::Expected<BufferCosts> rondo::measureBufferCosts(const DeviceRef &device) {
-  return CostProbe(device).run();
+llvm::Expected<BufferCosts> rondo::measureBufferCosts(const DeviceRef &device, bool withByte) {
+  return CostProbe(device, withByte).run();
 }

@@ -234,7 +234,7 @@ llvm::Expected<VariantRef> ProgramImpl::makeVariant(const SymbolBindings &bindin
     return makeError("the pipeline gave or took the backward");
   auto variant = std::make_shared<Variant>();
   variant->uid = nextVariant();
-  LoweringContext context{devices_, executors_, nullptr, [&] { return costs(); }};
+  LoweringContext context{devices_, executors_, nullptr, [&](bool withByte) { return costs(withByte); }};
   for (Side side : {Side::Forward, Side::Backward}) {
     if (side == Side::Backward && !hasBackward_)
       continue;
@@ -266,14 +266,16 @@ llvm::Expected<VariantRef> ProgramImpl::makeVariant(const SymbolBindings &bindin
   return variant;
 }
 
-llvm::Expected<BufferCosts> ProgramImpl::costs() {
-  if (!options_.costs) {
-    llvm::Expected<BufferCosts> measured = measureBufferCosts(devices_.front());
+llvm::Expected<BufferCosts> ProgramImpl::costs(bool withByte) {
+  if (options_.costs)
+    return *options_.costs;
+  if (!costs_ || (withByte && costs_->byte == 0)) {
+    llvm::Expected<BufferCosts> measured = measureBufferCosts(devices_.front(), withByte);
     if (!measured)
       return measured;
-    options_.costs = *measured;
+    costs_ = *measured;
   }
-  return *options_.costs;
+  return *costs_;
 }
 
 /// Strides of fresh results are for passes to choose.

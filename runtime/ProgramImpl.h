@@ -153,8 +153,8 @@ private:
                                             const std::vector<int64_t> &sizes);
   llvm::Expected<VariantRef> makeVariant(const SymbolBindings &bindings);
   llvm::Error finishSide(SidePlan &plan, Variant &variant);
-  /// Measured once; under compileMutex_ or before the first call.
-  llvm::Expected<BufferCosts> costs();
+  /// Under compileMutex_, or before the first call.
+  llvm::Expected<BufferCosts> costs(bool withByte);
   llvm::Error checkSignature(const Schedule &schedule, const SymbolBindings &bindings) const;
   // Under the lock.
   void remarkOnStorm();
@@ -199,6 +199,7 @@ private:
   const std::vector<const Executor *> executors_;
   const Pipeline pipeline_;
   ProgramOptions options_;
+  std::optional<BufferCosts> costs_; ///< as far as they were measured
   bool hasBackward_ = false;
   std::vector<ParameterInfo> inputs_[2], results_[2];
   std::vector<std::string> symbols_; ///< sorted

@@ -560,6 +560,9 @@ private:
     region.buffers.push_back(std::move(buffer));
   }
 
+  /// To copy so many bytes costs what a node costs.
+  static constexpr uint64_t cheapBytes = 4096;
+
   llvm::Error setPolicies(ScheduledRegion &region) {
     llvm::SmallVector<RegionBuffer *, 4> undecided;
     for (RegionBuffer &buffer : region.buffers) {
@@ -578,9 +581,12 @@ private:
       return llvm::Error::success();
     // With one consumer, a copy changes as many nodes as patching does.
     bool isOpen = llvm::any_of(undecided, [](RegionBuffer *b) { return b->consumers > 1; });
+    bool isLarge = llvm::any_of(undecided, [&](RegionBuffer *b) {
+      return b->consumers > 1 && schedule_.storages[b->storage].bytes > cheapBytes;
+    });
     BufferCosts costs;
     if (isOpen && context_.costs) {
-      llvm::Expected<BufferCosts> measured = context_.costs();
+      llvm::Expected<BufferCosts> measured = context_.costs(isLarge);
       if (!measured)
         return measured.takeError();
       costs = *measured;

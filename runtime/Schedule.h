@@ -166,8 +166,9 @@ struct LoweringContext {
   llvm::ArrayRef<const Executor *> executors;
   /// The forward's, when a backward is lowered.
   const Schedule *forward = nullptr;
-  /// What handing over buffers costs on the first device; asked only where a policy depends on it.
-  std::function<llvm::Expected<BufferCosts>()> costs = nullptr;
+  /// What handing over buffers costs on the first device, with or without the price of bytes; asked
+  /// only where a policy depends on it.
+  std::function<llvm::Expected<BufferCosts>(bool withByte)> costs = nullptr;
 };
 
 /// Lowers one trace of `pair`, without offsets. Errors: DiagnosticError, several.

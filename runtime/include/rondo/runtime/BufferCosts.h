@@ -29,8 +29,8 @@ struct BufferCosts {
   double byte = 0;        ///< for each byte that a node copies
 };
 
-/// Measures them on `device` with graphs of its own; takes some milliseconds and 64 MiB, which it
-/// gives back. Errors: the device's.
-llvm::Expected<BufferCosts> measureBufferCosts(const DeviceRef &device);
+/// Measures them on `device` with graphs of its own. That takes a few milliseconds; with `byte`,
+/// which is 0 otherwise, up to a hundred, and 64 MiB, which it gives back. Errors: the device's.
+llvm::Expected<BufferCosts> measureBufferCosts(const DeviceRef &device, bool withByte = true);
 
 } // namespace rondo
