@@ -119,6 +119,8 @@ private:
 
 /// Copies bytes between the host and memory of `device`; waits.
 inline void transfer(const DeviceRef &device, void *to, const void *from, size_t bytes) {
+  if (bytes == 0) // then either may be null
+    return;
   if (device->device().isHost()) {
     std::memcpy(to, from, bytes);
     return;
