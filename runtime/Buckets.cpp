@@ -4,10 +4,10 @@
 
 #include "ProgramImpl.h"
 
+#include "rondo/executors/FloatSemantics.h"
 #include "rondo/executors/LoopNest.h"
 #include "rondo/ir/Diagnostic.h"
 
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,26 +50,11 @@ static std::string numberText(double number) {
   return text;
 }
 
-static const llvm::fltSemantics *semanticsOf(DType dtype) {
-  switch (dtype) {
-  case DType::F16:
-    return &llvm::APFloat::IEEEhalf();
-  case DType::BF16:
-    return &llvm::APFloat::BFloat();
-  case DType::F32:
-    return &llvm::APFloat::IEEEsingle();
-  case DType::F64:
-    return &llvm::APFloat::IEEEdouble();
-  default:
-    return nullptr;
-  }
-}
-
 /// The bits of an element that holds `value`, rounded if the dtype has fractions. Nothing if it has
 /// no such number; of 8-bit floats only 0 is known.
 static std::optional<llvm::APInt> elementOf(DType dtype, double value) {
   llvm::APFloat number(value);
-  if (const llvm::fltSemantics *semantics = semanticsOf(dtype)) {
+  if (const llvm::fltSemantics *semantics = floatSemantics(dtype)) {
     bool losesInfo;
     auto status = number.convert(*semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
     if (status & llvm::APFloat::opOverflow)

@@ -2,7 +2,7 @@
 
 #include "support/Arguments.h"
 
-#include "llvm/ADT/APFloat.h"
+#include "rondo/executors/FloatSemantics.h"
 
 #include <cmath>
 #include <cstring>
@@ -14,27 +14,12 @@ using namespace rondo;
 // Elements
 //===----------------------------------------------------------------------===//
 
-static const llvm::fltSemantics *semanticsOf(DType dtype) {
-  switch (dtype) {
-  case DType::F16:
-    return &llvm::APFloat::IEEEhalf();
-  case DType::BF16:
-    return &llvm::APFloat::BFloat();
-  case DType::F32:
-    return &llvm::APFloat::IEEEsingle();
-  case DType::F64:
-    return &llvm::APFloat::IEEEdouble();
-  default:
-    return nullptr;
-  }
-}
-
 /// The element of `dtype` at `data`; integers beyond 2^53 are rounded.
 static double readElement(DType dtype, const std::byte *data) {
   uint64_t bits = 0;
   unsigned size = dtypeSize(dtype);
   std::memcpy(&bits, data, size); // little-endian
-  if (const llvm::fltSemantics *semantics = semanticsOf(dtype)) {
+  if (const llvm::fltSemantics *semantics = floatSemantics(dtype)) {
     llvm::APFloat value(*semantics, llvm::APInt(size * 8, bits));
     bool losesInfo = false;
     value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
@@ -53,7 +38,7 @@ static void writeElement(DType dtype, double value, std::byte *data) {
     std::memcpy(data, &number, sizeof number);
     return;
   }
-  if (const llvm::fltSemantics *semantics = semanticsOf(dtype)) {
+  if (const llvm::fltSemantics *semantics = floatSemantics(dtype)) {
     llvm::APFloat number(value);
     bool losesInfo = false;
     number.convert(*semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
