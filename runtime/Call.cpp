@@ -383,7 +383,13 @@ private:
     if (!*follows)
       return runWithoutGraph(region);
     region.cache->countReplay(entry->copiedBytes);
-    return entry->launch(stream_, bases_);
+    if (llvm::Error error = entry->launch(stream_, bases_))
+      return error;
+    llvm::SmallVector<uint32_t, 4> settled;
+    entry->takeSettled(settled);
+    if (!settled.empty())
+      program_.stopCopying(variant_, side_, region.uid, settled);
+    return llvm::Error::success();
   }
 
   GraphRequest requestFor(const ScheduledRegion &region) const {
@@ -707,6 +713,33 @@ void ProgramImpl::remarkUnpatchable(const Variant &variant, const ScheduledRegio
     remarks_.push_back("region " + std::to_string(region.id) +
                        ": the graph is captured anew when " + buffer.str() +
                        " moves: " + problem.str() + "; the input policy 'copied' avoids that");
+}
+
+void ProgramImpl::stopCopying(Variant &variant, Side side, uint32_t uid,
+                              llvm::ArrayRef<uint32_t> storages) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  SidePlan &plan = variant.side(side);
+  auto regions = std::make_shared<std::vector<ScheduledRegion>>(*plan.regions);
+  auto region = llvm::find_if(*regions, [&](const ScheduledRegion &r) { return r.uid == uid; });
+  if (region == regions->end()) // another lane's call was faster
+    return;
+  bool hasChanged = false;
+  for (RegionBuffer &buffer : region->buffers) {
+    if (!buffer.isChosen || buffer.policy != BufferPolicy::Copied ||
+        !llvm::is_contained(storages, buffer.storage))
+      continue;
+    buffer.policy = BufferPolicy::Patched;
+    buffer.why += "; it seldom moved";
+    hasChanged = true;
+  }
+  if (!hasChanged)
+    return;
+  std::shared_ptr<GraphCache> cache = region->cache;
+  region->uid = variant.nextRegion++;
+  plan.regions = std::move(regions);
+  lock.unlock();
+  cache->eraseIf(
+      [&](const GraphKey &key) { return key.program == variant.uid && key.region == uid; });
 }
 
 void ProgramImpl::replaceRegion(Variant &variant, Side side, uint32_t uid,

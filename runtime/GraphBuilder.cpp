@@ -116,6 +116,7 @@ public:
         return error;
     if (llvm::Error error = addCopiesOut(sink))
       return error;
+    entry_.hasCalls = sink.hasCalls();
     for (const RegionBuffer &buffer : region_.buffers)
       if (buffer.policy != BufferPolicy::Copied)
         entry_.buffers.push_back({buffer.storage, bases_.address(buffer.storage)});
@@ -447,6 +448,8 @@ public:
     // depend on the alignment of their buffers.
     size_t leastProblems = ~size_t(0);
     for (Probing probing : {Probing::Plain, Probing::Controlled, Probing::Congruent}) {
+      if (probing == Probing::Plain && entry_.hasCalls)
+        continue; // libraries leave pointers to their own structs in what they submit
       llvm::Expected<PatchTable> table = explain(probing);
       if (!table)
         return table.takeError();
@@ -562,7 +565,7 @@ private:
       BuildFailure failure;
       if (llvm::Error error =
               buildNodes({request_.device, request_.schedule, request_.region, bases[i], slots[i],
-                          /*check=*/false, /*maxBytes=*/i == 0 ? ~size_t(0) : slack_},
+                          /*check=*/false, /*maxBytes=*/i == 0 ? ~size_t(0) : size_t(slack_)},
                          probes[i], failure))
         return error;
     }
@@ -635,6 +638,7 @@ bool GraphEntry::move(Copy &copy, const Bases &bases) {
   std::byte *address = bases.address(copy.storage), *staging = bases.address(copy.staging);
   if (address == copy.address && staging == copy.stagingAddress)
     return false;
+  copy.moves += address != copy.address;
   copy.address = address;
   copy.stagingAddress = staging;
   return true;
@@ -669,4 +673,13 @@ llvm::Error GraphEntry::launch(Stream &stream, const Bases &bases) {
     if (llvm::Error error = pointCopies(bases))
       return error;
   return exec->launchUncaptured(stream);
+}
+
+void GraphEntry::takeSettled(llvm::SmallVectorImpl<uint32_t> &settled) {
+  if (copies.empty() || ++launches_ < watchedLaunches)
+    return;
+  launches_ = 0;
+  for (Copy &copy : copies)
+    if (std::exchange(copy.moves, 0) <= fewMoves)
+      settled.push_back(copy.storage);
 }

@@ -54,7 +54,8 @@ struct GraphRequest {
   const Bases &bases;
   llvm::ArrayRef<Slot> scalars;
   bool check = false;           ///< prove the order of nodes (OrderChecker.h)
-  size_t maxBytes = ~size_t(0); ///< of fills and copies: of a graph that is not run
+  /// Of a graph that is looked at and never run: the most bytes of a fill or copy.
+  std::optional<size_t> maxBytes = std::nullopt;
 };
 
 /// Why a graph could not be built: which step it was, if it was one.
@@ -83,6 +84,7 @@ public:
     size_t bytes;
     GraphNodeId in, out; ///< invalid if it is not copied in by a node of its own, or not out
     std::byte *address, *stagingAddress; ///< what the nodes name now
+    unsigned moves = 0;                  ///< of the buffer, in watched launches
   };
   /// The node that copies several small buffers in.
   struct Gather {
@@ -103,6 +105,7 @@ public:
   std::optional<Gather> gather;
   uint64_t copiedBytes = 0; ///< per replay
   std::vector<StepNodes> nodes;
+  bool hasCalls = false;   ///< of nodes that libraries submitted by themselves
   bool isVerified = false; ///< PatchVerifier.h
   /// Launches that its cache has not counted yet.
   std::atomic<uint64_t> uses = 0;
@@ -142,12 +145,18 @@ public:
   /// Points the copies at the call's buffers and launches; `stream` is not being captured.
   llvm::Error launch(Stream &stream, const Bases &bases);
 
+  /// After each launch: adds to `settled` the storages of copied buffers that moved in few of the
+  /// last `watchedLaunches`; nothing as long as there were not so many.
+  void takeSettled(llvm::SmallVectorImpl<uint32_t> &settled);
+  static constexpr unsigned watchedLaunches = 64, fewMoves = 4;
+
 private:
   class Explainer;
 
   llvm::Error pointCopies(const Bases &bases);
   bool move(Copy &copy, const Bases &bases);
 
+  unsigned launches_ = 0; ///< since copies were looked at
   std::optional<PatchTable> patches_;
   uint64_t addressUnit_ = DeviceAPI::minAlignment;
   llvm::SmallVector<PatchTable::Change, 4> changes_; ///< room to work in

@@ -121,7 +121,7 @@ private:
     llvm::SmallVector<std::pair<unsigned, Word>, 8> found;
     size_t size = own.words.size();
     for (size_t offset = 0; offset < size; offset += sizeof(uint64_t)) {
-      uint64_t noise = spread(wordAt(own.words, offset) ^ wordAt(nodes[0].words, offset));
+      uint64_t noise = noisyHalves(wordAt(own.words, offset) ^ wordAt(nodes[0].words, offset));
       Values values;
       for (unsigned i = 0; i < 3; ++i)
         values[i] = wordAt(nodes[i].words, offset) & ~noise;
@@ -129,7 +129,9 @@ private:
         continue;
       Word word{uint32_t(table_.nodes_.size()), uint32_t(offset), Form::Whole, 0};
       std::optional<unsigned> source = sourceOf(values, word);
-      if (!source || noise != 0 || offset + sizeof(uint64_t) > size) {
+      bool isWhole = word.form == Form::Whole && noise == 0;
+      bool isHalf = word.form != Form::Whole && ((noise & halfOf(word.form)) == 0);
+      if (!source || !(isWhole || isHalf) || offset + sizeof(uint64_t) > size) {
         refuse(id, "a parameter of a kernel is computed from it");
         return llvm::Error::success();
       }
@@ -164,12 +166,17 @@ private:
     return false;
   }
 
-  /// Every byte that is not 0 becomes 255.
-  static uint64_t spread(uint64_t word) {
+  static uint64_t halfOf(Form form) {
+    return form == Form::HighFloat ? ~uint64_t(0) << 32 : ~uint64_t(0) >> 32;
+  }
+
+  /// Each half of which a bit is set, whole: what differs in a few bytes, such as a pointer into the
+  /// host's memory, may differ in others the next time.
+  static uint64_t noisyHalves(uint64_t difference) {
     uint64_t result = 0;
-    for (unsigned shift = 0; shift < 64; shift += 8)
-      if (word >> shift & 0xff)
-        result |= uint64_t(0xff) << shift;
+    for (Form half : {Form::LowFloat, Form::HighFloat})
+      if (difference & halfOf(half))
+        result |= halfOf(half);
     return result;
   }
 

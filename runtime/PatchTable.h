@@ -47,8 +47,9 @@ struct PatchProbe {
   llvm::function_ref<void(GraphNodeId node, llvm::function_ref<void(unsigned source)>)> uses;
   /// Fills and copies of more bytes have only these in the second and third graph.
   size_t maxBytes = ~size_t(0);
-  /// The first graph built once more, with the same values, or null. Bytes that differ from it are
-  /// noise, as in what a library leaves between the members of a struct: they say nothing.
+  /// The first graph built once more, with the same values, or null. What differs from
+  /// it, in halves of words, is noise, as what a library leaves between the members of a struct, or
+  /// a pointer into the host's memory: it says nothing.
   Graph *control = nullptr;
 };
 

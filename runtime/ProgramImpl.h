@@ -192,6 +192,9 @@ private:
   bool isStillPassing(const Variant &variant, uint32_t region);
   void remarkUnpatchable(const Variant &variant, const ScheduledRegion &region,
                          llvm::StringRef buffer, llvm::StringRef problem);
+  /// Patches from now on what was chosen to be copied and does not move: each copy is time on the
+  /// device. The region's next call captures it anew.
+  void stopCopying(Variant &variant, Side side, uint32_t uid, llvm::ArrayRef<uint32_t> storages);
   void replaceRegion(Variant &variant, Side side, uint32_t uid, std::optional<uint32_t> step,
                      const std::string &reason);
 

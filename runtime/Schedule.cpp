@@ -574,6 +574,7 @@ private:
         buffer.policy = BufferPolicy::Static;
         buffer.why = "a parameter, a buffer, or saved";
       } else {
+        buffer.isChosen = true;
         undecided.push_back(&buffer);
       }
     }
@@ -591,7 +592,7 @@ private:
         return measured.takeError();
       costs = *measured;
     }
-    choosePolicies(undecided, schedule_, costs);
+    choosePolicies(undecided, schedule_, region.end - region.begin, costs);
     return llvm::Error::success();
   }
 
@@ -698,7 +699,7 @@ void rondo::addResultBuffers(Schedule &schedule) {
         touch(buffer.staging);
     for (uint32_t storage : inResults)
       region.buffers.push_back(
-          {storage, BufferPolicy::Patched, "memory of results", consumers[storage], true, true, 0});
+          {storage, BufferPolicy::Patched, "memory of results", consumers[storage], true, true});
   }
 }
 

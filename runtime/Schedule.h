@@ -84,7 +84,8 @@ struct RegionBuffer {
   unsigned consumers = 0; ///< steps that touch it
   bool isRead = false;    ///< what was in it before the region
   bool isWritten = false;
-  uint32_t staging = 0; ///< of a copied one: a planned storage of the same size
+  uint32_t staging = 0;  ///< of a copied one: a planned storage of the same size
+  bool isChosen = false; ///< the policy, by costs: neither by the caller nor by what it is
 };
 
 /// What is found out about a region's graphs when they are used. Shared by all that is left of it

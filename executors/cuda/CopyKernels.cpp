@@ -39,7 +39,7 @@ template <unsigned source> static llvm::Expected<CUDAKernelFn> makeLocalCopy(con
     if (source != 0) { // in place
       if (isDense && x.data == out.data)
         return llvm::Error::success();
-      if (llvm::Error error = checkOverlap(out, x))
+      if (llvm::Error error = checkOverlap(work.sink(), out, x))
         return error;
     }
     return copy(work, x.data, out.data);

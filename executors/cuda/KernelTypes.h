@@ -111,7 +111,8 @@ union Number {
 Number roundConstant(const ScalarConstant &constant, DType as, ComputeType compute);
 
 /// Of an op that writes one of its operands: does this run read, by another layout, bytes that it
-/// writes? The kernels cannot: elements would be overwritten before they are read.
-llvm::Error checkOverlap(const TensorRef &written, const TensorRef &read);
+/// writes? The kernels cannot: elements would be overwritten before they are read. Nothing is wrong
+/// in a rehearsal.
+llvm::Error checkOverlap(const CommandSink &sink, const TensorRef &written, const TensorRef &read);
 
 } // namespace rondo::cuda

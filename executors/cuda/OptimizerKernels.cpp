@@ -30,13 +30,14 @@ static bool isAligned(const TensorRef &tensor) {
 
 /// Puts in the addresses of a run. Returns an error where tensors overlap that must not.
 template <int N, typename Numbers>
-static llvm::Error setAddresses(UpdateParams<N, Numbers> &params, const TypedArgs &args) {
+static llvm::Error setAddresses(UpdateParams<N, Numbers> &params, const CommandSink &sink,
+                                const TypedArgs &args) {
   for (int k = 0; k < N; ++k) {
     params.tensors[k] = args.operand(k).data;
     params.isDense &= isAligned(args.operand(k));
     for (int other = 0; k != 1 && other < N; ++other)
       if (other != k)
-        if (llvm::Error error = checkOverlap(args.operand(k), args.operand(other)))
+        if (llvm::Error error = checkOverlap(sink, args.operand(k), args.operand(other)))
           return error;
   }
   return llvm::Error::success();
@@ -82,7 +83,7 @@ static llvm::Expected<CUDAKernelFn> makeUpdate(const OpContext &op, const Number
     if (params.layout.count == 0)
       return llvm::Error::success();
     UpdateParams<N, Numbers> run = params;
-    if (llvm::Error error = setAddresses(run, args))
+    if (llvm::Error error = setAddresses(run, work.sink(), args))
       return error;
     setNumbers(run.numbers, args);
     return work.launch(0, updateGrid(run.layout.count, run.isDense), run);

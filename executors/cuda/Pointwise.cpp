@@ -58,7 +58,7 @@ llvm::Error PointwiseKernel::enqueue(const CUDAWork &work, const TypedArgs &args
       run.in[k] = in.data;
       run.isDense &= isAligned(in);
       if (isInPlace && source.operand != 0)
-        if (llvm::Error error = checkOverlap(out, in))
+        if (llvm::Error error = checkOverlap(work.sink(), out, in))
           return error;
     } else if (source.kind == Source::Kind::Scalar) {
       ScalarConstant scalar{args.scalar(source.operand), source.constant.dtype};

@@ -7,6 +7,7 @@
 #include "rondo/host/HostDevice.h"
 
 #include "support/DeviceTesting.h"
+#include "support/Sanitizers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,21 +28,9 @@ using testing::StartsWith;
 // Counting allocations
 //===----------------------------------------------------------------------===//
 
-// Sanitizers bring an operator new of their own, which cannot be replaced.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RONDO_COUNTS_ALLOCATIONS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define RONDO_COUNTS_ALLOCATIONS 0
-#endif
-#endif
-#ifndef RONDO_COUNTS_ALLOCATIONS
-#define RONDO_COUNTS_ALLOCATIONS 1
-#endif
-
 static std::atomic<size_t> numHeapAllocations = 0;
 
-#if RONDO_COUNTS_ALLOCATIONS
+#if !RONDO_IS_SANITIZED
 __attribute__((noinline)) void *operator new(size_t bytes) {
   ++numHeapAllocations;
   if (void *data = std::malloc(bytes ? bytes : 1))
@@ -343,7 +332,7 @@ TEST(HostDevice, UpdateOfAnotherDevice) {
 /// In the steady state work inline, launches and changes of execs, and events allocate nothing,
 /// while adding a node does.
 TEST(HostDevice, NoAllocationsInline) {
-  if (!RONDO_COUNTS_ALLOCATIONS)
+  if (RONDO_IS_SANITIZED)
     GTEST_SKIP() << "allocations are not counted under this sanitizer";
   for (std::optional<uint64_t> seed : {std::optional<uint64_t>(), std::optional<uint64_t>(3)}) {
     HostDeviceOptions options;
@@ -391,7 +380,7 @@ TEST(HostDevice, NoAllocationsInline) {
 /// The same holds for the queue of an asynchronous stream once it has been as long before, and for
 /// changes of an exec of which as many launches have been in flight before.
 TEST(HostDevice, NoAllocationsAsynchronous) {
-  if (!RONDO_COUNTS_ALLOCATIONS)
+  if (RONDO_IS_SANITIZED)
     GTEST_SKIP() << "allocations are not counted under this sanitizer";
   HostDeviceOptions options;
   options.asynchronous = true;

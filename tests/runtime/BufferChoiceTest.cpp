@@ -29,12 +29,12 @@ protected:
     storage.bytes = bytes;
     schedule.storages.push_back(storage);
   }
-  /// `p` and `c`, by buffer.
-  std::string choose(const BufferCosts &costs = usualCosts()) {
+  /// `p` and `c`, by buffer of a region of so many ops.
+  std::string choose(const BufferCosts &costs = usualCosts(), unsigned numSteps = 1000) {
     std::vector<RegionBuffer *> pointers;
     for (RegionBuffer &buffer : buffers)
       pointers.push_back(&buffer);
-    choosePolicies(pointers, schedule, costs);
+    choosePolicies(pointers, schedule, numSteps, costs);
     std::string text;
     for (const RegionBuffer &buffer : buffers)
       text += buffer.policy == BufferPolicy::Patched ? 'p' : 'c';
@@ -75,6 +75,21 @@ TEST_F(BufferChoiceTest, SmallOnesTogether) {
   add(1024, 1);
   add(1 << 20, 2); // has its own node: 1.0 us against 1.3
   EXPECT_EQ(choose(), "ccpp");
+}
+
+// Copies lengthen a region by a twelfth of its time at most, all of them together.
+TEST_F(BufferChoiceTest, FewOps) {
+  add(16 << 20, 64); // 6.03 us on the device; a node takes one at the least
+  EXPECT_EQ(choose(usualCosts(), 75), "p");
+  EXPECT_THAT(buffers[0].why, HasSubstr("6.03 us copied, which is much for this region"));
+  EXPECT_EQ(choose(usualCosts(), 76), "c");
+  add(16 << 20, 64);
+  EXPECT_EQ(choose(usualCosts(), 76), "cp");
+  EXPECT_EQ(choose(usualCosts(), 151), "cc");
+  for (unsigned i = 0; i < 4; ++i)
+    add(1024, 8); // 2.5 us together, before the others
+  EXPECT_EQ(choose(usualCosts(), 31), "pppppp");
+  EXPECT_EQ(choose(usualCosts(), 32), "ppcccc");
 }
 
 TEST_F(BufferChoiceTest, None) {

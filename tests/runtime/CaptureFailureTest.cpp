@@ -381,7 +381,7 @@ TEST_F(OutOfMemoryCaptureTest, TrimsAndRetries) {
   EXPECT_EQ(counters.captures, 1u);
   EXPECT_EQ(counters.replays, 2u);
   EXPECT_THAT(program->takeRemarks(), IsEmpty());
-  ASSERT_THAT(bytes, SizeIs(4)) << "two of them to find pointers";
+  ASSERT_THAT(bytes, SizeIs(5)) << "three of them to find pointers";
   EXPECT_EQ(bytes[0] - bytes[1], program->memory(Side::Forward).results) << "an idle set went";
 }
 

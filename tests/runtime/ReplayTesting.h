@@ -4,6 +4,8 @@
 
 #include "CallTesting.h"
 
+#include "support/Sanitizers.h"
+
 #include <deque>
 #include <random>
 
@@ -17,6 +19,7 @@ struct ReplayCase {
   /// Everything lies elsewhere in every step, also parameters, at any address that is aligned, and
   /// some results are held while later ones are made.
   bool movesAll = false;
+  unsigned numReplays = 100;
 
   bool isPatched() const { return llvm::StringRef(pipeline).contains("inputs=patched"); }
   std::string preparation(Device device) const {
@@ -44,6 +47,9 @@ inline std::vector<ReplayCase> replayCases() {
       all.push_back({trace, false,
                      ("dce,cse,canonicalise,execution,cuda-graph{inputs=" + policy + "},del").str(),
                      (trace + ("_" + policy)).str(), true});
+  for (ReplayCase &item : all)
+    if (item.label == "gpt_tiny_patched" || item.label == "llama_tiny_patched")
+      item.numReplays = RONDO_IS_SANITIZED ? 100 : 1000;
   return all;
 }
 
@@ -173,12 +179,14 @@ protected:
         sum += executor->numEnqueues();
       return sum;
     };
+    unsigned numCopyOps = countCopyOps(sample.pair);
     Player replayed = player(counted, options, sample.values, std::move(sample.pair));
     uint64_t numRegions = replayed.program().regions().size();
     ASSERT_EQ(numRegions, replayed.program().hasBackward() ? 2u : 1u) << "one per side";
 
     uint64_t enqueues = 0;
-    for (unsigned step = 0; step <= 100; ++step) {
+    unsigned numReplays = GetParam().numReplays;
+    for (unsigned step = 0; step <= numReplays; ++step) {
       Player::Outcome expected = eager.step(), got = replayed.step();
       ASSERT_EQ(got.size(), expected.size());
       for (size_t i = 0; i < got.size(); ++i) {
@@ -193,11 +201,11 @@ protected:
     CacheCounters counters = replayed.program().counters();
     EXPECT_EQ(counters.captures, numRegions);
     EXPECT_EQ(counters.eagerRuns, numRegions);
-    EXPECT_EQ(counters.replays, 100 * numRegions);
+    EXPECT_EQ(counters.replays, uint64_t(numReplays) * numRegions);
     EXPECT_EQ(counters.failures, 0u);
     EXPECT_EQ(counters.recaptures, 0u) << "every pointer is understood";
     if (GetParam().isPatched())
-      expectNoCopies(replayed.program());
+      expectNoCopies(replayed.program(), numCopyOps);
     EXPECT_EQ(eager.program().counters().replays, 0u);
   }
 
@@ -218,13 +226,29 @@ protected:
   CoreRegistry registry;
 
 private:
-  static void expectNoCopies(const Program &program) {
+  /// Ops that copy: a device may do so without a kernel.
+  static unsigned countCopyOps(const TracePair &pair) {
+    unsigned count = 0;
+    auto visit = [&](const Op &op) {
+      for (const char *copies : {"copy_", "clone", "contiguous", "cat"})
+        count += op.name() == copies;
+    };
+    forEachOp(pair.forward(), visit);
+    if (pair.hasBackward())
+      forEachOp(pair.backward(), visit);
+    return count;
+  }
+
+  /// Nothing is copied but by ops of the trace.
+  static void expectNoCopies(const Program &program, unsigned numCopyOps) {
     EXPECT_EQ(program.counters().copiedBytes, 0u);
     EXPECT_GT(program.counters().patches, 0u);
-    program.forEachGraph([](Graph &graph, GraphExec &) {
+    unsigned numCopies = 0;
+    program.forEachGraph([&](Graph &graph, GraphExec &) {
       for (uint32_t i = 0; i < graph.numNodes(); ++i)
-        EXPECT_NE(graph.kind(GraphNodeId(i)), GraphNodeKind::Copy) << "node " << i;
+        numCopies += graph.kind(GraphNodeId(i)) == GraphNodeKind::Copy;
     });
+    EXPECT_LE(numCopies, numCopyOps);
   }
 
   Player player(const RunTarget &target, ProgramOptions options, const RecordedValues &values,

@@ -109,6 +109,9 @@ public:
   virtual ~CommandSink();
 
   virtual DeviceAPI &device() = 0;
+  /// True if what is submitted is only looked at and never runs: its addresses are anybody's, and
+  /// memory may overlap that will not when it runs.
+  virtual bool isRehearsal() const { return false; }
   virtual llvm::Error launch(const KernelLaunch &launch) = 0;
   /// Sets `bytes` bytes to `value`.
   virtual llvm::Error fill(void *destination, uint8_t value, size_t bytes) = 0;
