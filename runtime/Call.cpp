@@ -7,6 +7,7 @@
 
 #include "PatchVerifier.h"
 #include "ProgramImpl.h"
+#include "RegionBuffers.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -2,6 +2,7 @@
 
 #include "MemoryPlan.h"
 #include "ProgramImpl.h"
+#include "RegionBuffers.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -16,7 +16,7 @@
 
 #include "Schedule.h"
 
-#include "BufferChoice.h"
+#include "RegionBuffers.h"
 
 #include "rondo/ir/CoreOps.h"
 #include "rondo/ir/Liveness.h"
@@ -47,7 +47,7 @@ public:
       addResults(*end);
     finishLifetimes();
     for (ScheduledRegion &region : schedule_.regions)
-      if (llvm::Error error = planBuffers(region))
+      if (llvm::Error error = planBuffers(schedule_, region, policies_, context_.costs))
         return error;
     collectWrittenInputs();
     if (diagnostics_.hasErrors())
@@ -523,97 +523,6 @@ private:
         storage.begin = storage.end == ~0u ? 0 : storage.end;
   }
 
-  /// Finds the caller's storages that the region touches, and how they reach its graph.
-  llvm::Error planBuffers(ScheduledRegion &region) {
-    llvm::DenseMap<uint32_t, size_t> known;
-    for (uint32_t i = region.begin; i < region.end; ++i) {
-      llvm::SmallSet<uint32_t, 4> counted;
-      for (const Access &access : schedule_.steps[i].accesses) {
-        if (!schedule_.storages[access.storage].isCallers())
-          continue;
-        auto [found, isNew] = known.try_emplace(access.storage, region.buffers.size());
-        if (isNew)
-          addBuffer(region, access, schedule_.steps[i]);
-        RegionBuffer &buffer = region.buffers[found->second];
-        buffer.isWritten |= access.isWrite;
-        buffer.consumers += counted.insert(access.storage).second;
-      }
-    }
-    region.scalars = scalarsTaken(schedule_, region.begin, region.end);
-    if (llvm::Error error = setPolicies(region))
-      return error;
-    for (RegionBuffer &buffer : region.buffers)
-      if (buffer.policy == BufferPolicy::Copied)
-        addStaging(region, buffer);
-    return llvm::Error::success();
-  }
-
-  void addBuffer(ScheduledRegion &region, const Access &first, const Step &step) {
-    bool isOverwritten = first.isWrite && first.isDense && first.begin == 0 &&
-                         first.end == schedule_.storages[first.storage].bytes &&
-                         llvm::none_of(step.accesses, [&](const Access &other) {
-                           return other.storage == first.storage && !other.isWrite;
-                         });
-    RegionBuffer buffer;
-    buffer.storage = first.storage;
-    buffer.isRead = !isOverwritten;
-    region.buffers.push_back(std::move(buffer));
-  }
-
-  /// To copy so many bytes costs what a node costs.
-  static constexpr uint64_t cheapBytes = 4096;
-
-  llvm::Error setPolicies(ScheduledRegion &region) {
-    llvm::SmallVector<RegionBuffer *, 4> undecided;
-    for (RegionBuffer &buffer : region.buffers) {
-      auto policy = policies_.find({region.uid, buffer.storage});
-      if (policy != policies_.end()) {
-        buffer.policy = policy->second;
-        buffer.why = "the transform says so";
-      } else if (schedule_.storages[buffer.storage].isStatic) {
-        buffer.policy = BufferPolicy::Static;
-        buffer.why = "a parameter, a buffer, or saved";
-      } else {
-        buffer.isChosen = true;
-        undecided.push_back(&buffer);
-      }
-    }
-    if (undecided.empty())
-      return llvm::Error::success();
-    // With one consumer, a copy changes as many nodes as patching does.
-    bool isOpen = llvm::any_of(undecided, [](RegionBuffer *b) { return b->consumers > 1; });
-    bool isLarge = llvm::any_of(undecided, [&](RegionBuffer *b) {
-      return b->consumers > 1 && schedule_.storages[b->storage].bytes > cheapBytes;
-    });
-    BufferCosts costs;
-    if (isOpen && context_.costs) {
-      llvm::Expected<BufferCosts> measured = context_.costs(isLarge);
-      if (!measured)
-        return measured.takeError();
-      costs = *measured;
-    }
-    choosePolicies(undecided, schedule_, region.end - region.begin, costs);
-    return llvm::Error::success();
-  }
-
-  void addStaging(const ScheduledRegion &region, RegionBuffer &buffer) {
-    PlannedStorage staging;
-    const PlannedStorage &storage = schedule_.storages[buffer.storage];
-    staging.device = storage.device;
-    staging.bytes = storage.bytes;
-    staging.name = "copy of " + storage.name;
-    staging.begin = region.begin;
-    staging.end = region.end - 1;
-    for (uint32_t i = region.end; !buffer.isWritten && i-- > region.begin;) {
-      staging.end = i;
-      if (llvm::any_of(schedule_.steps[i].accesses,
-                       [&](const Access &access) { return access.storage == buffer.storage; }))
-        break;
-    }
-    buffer.staging = schedule_.storages.size();
-    schedule_.storages.push_back(std::move(staging));
-  }
-
   void collectWrittenInputs() {
     llvm::SmallSetVector<uint32_t, 4> written;
     for (const Step &step : schedule_.steps)
@@ -632,27 +541,11 @@ private:
   Schedule schedule_;
   std::vector<Place> places_;                      ///< by value
   llvm::DenseMap<uint32_t, uint32_t> fromForward_; ///< storages of the forward: ours
-  llvm::DenseMap<std::pair<uint32_t, uint32_t>, BufferPolicy> policies_; ///< (region, storage)
+  BufferPolicies policies_;
   llvm::StringMap<unsigned> generators_, resources_;
 };
 
 } // namespace
-
-llvm::SmallVector<unsigned, 2> rondo::scalarsTaken(const Schedule &schedule, uint32_t begin,
-                                                   uint32_t end) {
-  llvm::SmallSetVector<unsigned, 4> taken, made;
-  for (const auto &constant : schedule.constants)
-    made.insert(constant.first);
-  for (uint32_t i = begin; i < end; ++i) {
-    for (const Place &place : schedule.steps[i].operands)
-      if (place.isScalar() && !made.contains(place.scalar))
-        taken.insert(place.scalar);
-    for (const Place &place : schedule.steps[i].results)
-      if (place.isScalar())
-        made.insert(place.scalar);
-  }
-  return {taken.begin(), taken.end()};
-}
 
 std::vector<bool> rondo::findTakenOver(const Schedule &schedule) {
   std::vector<bool> isTaken(schedule.storages.size(), false);
@@ -670,36 +563,6 @@ void rondo::findDeadStorages(Schedule &schedule) {
     if (!storage.isCallers() && !isTaken[i] && storage.bytes != 0 &&
         storage.end < schedule.steps.size())
       schedule.deadAfter[storage.end].push_back(i);
-  }
-}
-
-void rondo::addResultBuffers(Schedule &schedule) {
-  schedule.hasTemporariesInResults =
-      llvm::any_of(schedule.storages, [](const PlannedStorage &storage) {
-        return storage.space == Space::Results && storage.end != ~0u && storage.bytes != 0;
-      });
-  for (ScheduledRegion &region : schedule.regions) {
-    llvm::SmallSetVector<uint32_t, 8> inResults;
-    llvm::DenseMap<uint32_t, unsigned> consumers;
-    auto touch = [&](uint32_t storage) {
-      Space space = schedule.storages[storage].space;
-      region.usesSlab |= space == Space::Slab;
-      region.usesResults |= space == Space::Results;
-      region.usesForwardResults |= space == Space::ForwardResults;
-      if (space == Space::Results || space == Space::ForwardResults) {
-        inResults.insert(storage);
-        ++consumers[storage];
-      }
-    };
-    for (uint32_t i = region.begin; i < region.end; ++i)
-      for (const Access &access : schedule.steps[i].accesses)
-        touch(access.storage);
-    for (const RegionBuffer &buffer : region.buffers)
-      if (buffer.policy == BufferPolicy::Copied)
-        touch(buffer.staging);
-    for (uint32_t storage : inResults)
-      region.buffers.push_back(
-          {storage, BufferPolicy::Patched, "memory of results", consumers[storage], true, true});
   }
 }
 

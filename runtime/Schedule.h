@@ -162,14 +162,16 @@ struct Schedule {
   MemoryInfo memory; ///< of device 0
 };
 
+/// What handing over buffers costs on the first device, with or without the price of bytes; asked
+/// only where a policy depends on it. May be null: then nothing costs anything.
+using CostSource = std::function<llvm::Expected<BufferCosts>(bool withByte)>;
+
 struct LoweringContext {
   llvm::ArrayRef<DeviceRef> devices;
   llvm::ArrayRef<const Executor *> executors;
   /// The forward's, when a backward is lowered.
   const Schedule *forward = nullptr;
-  /// What handing over buffers costs on the first device, with or without the price of bytes; asked
-  /// only where a policy depends on it.
-  std::function<llvm::Expected<BufferCosts>(bool withByte)> costs = nullptr;
+  CostSource costs = nullptr;
 };
 
 /// Lowers one trace of `pair`, without offsets. Errors: DiagnosticError, several.
@@ -178,14 +180,9 @@ llvm::Expected<Schedule> lower(const TracePair &pair, Side side, const LoweringC
 /// The type of the tensor that stands for a value: of an RNG state, seed and base offset; none of
 /// what is no tensor.
 std::optional<TensorType> tensorTypeOf(const Type &type);
-/// Scalars that the steps [begin, end) take and neither make nor know as constants.
-llvm::SmallVector<unsigned, 2> scalarsTaken(const Schedule &schedule, uint32_t begin, uint32_t end);
 /// Of each storage, whether another takes over its bytes.
 std::vector<bool> findTakenOver(const Schedule &schedule);
 /// Fills in `deadAfter`; after planMemory, which says what is taken over.
 void findDeadStorages(Schedule &schedule);
-/// After memory was planned: adds to the regions the buffers that are memory of results, and says
-/// which blocks they use.
-void addResultBuffers(Schedule &schedule);
 
 } // namespace rondo

@@ -4,6 +4,7 @@
 
 #include "GraphBuilder.h"
 #include "MemoryPlan.h"
+#include "RegionBuffers.h"
 
 using namespace rondo;
 using ::testing::ElementsAre;
