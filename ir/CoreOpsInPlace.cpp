@@ -74,6 +74,15 @@ static llvm::Error inferCopy(Inference &in) {
   return renameFirst(in);
 }
 
+static llvm::Error inferAccumulate(Inference &in) {
+  RONDO_TRY(checkWritable(in));
+  RONDO_TRY(in.shapeIs(1, in.tensor(0).shape));
+  RONDO_TRY(in.dtypeIs(2, DType::Bool));
+  RONDO_TRY(in.rankIs(2, 0));
+  RONDO_TRY(checkFits(in, in.tensor(1)));
+  return renameFirst(in);
+}
+
 /// Reads operand 1 only: operand 0 is overwritten.
 static void readSource(const OpContext &op, Effects &effects) {
   if (op.operand(1))
@@ -100,4 +109,9 @@ void rondo::addInPlaceOps(OpTable &table) {
                 .effects(readSource)
                 .infer(inferFill, DevicePolicy::HostScalars));
   table.add(OpDef("zero_", "x filled with 0").in("x").inPlace().noReads().infer(inferZero));
+  table.add(OpDef("accumulate_", "x overwritten with src where the one flag `first` is set, "
+                                 "whatever x held, else x + src")
+                .in("x, src, first")
+                .inPlace()
+                .infer(inferAccumulate));
 }

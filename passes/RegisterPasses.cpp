@@ -77,6 +77,23 @@ static MadePass makePlace(const PassOptions &text) {
 }
 
 //===----------------------------------------------------------------------===//
+// accumulate-gradients
+//===----------------------------------------------------------------------===//
+
+static MadePass makeAccumulateGradients(const PassOptions &text) {
+  AccumulateGradientsOptions options;
+  std::string first;
+  llvm::Error error = llvm::Error::success();
+  take(text.getList("gradients"), options.gradients, error);
+  take(text.getChoice("first-microbatch", "none", {"none", "flag"}), first, error);
+  if (error)
+    return error;
+  if (first == "flag")
+    options.firstMicrobatch = FirstMicrobatch::Flag;
+  return createAccumulateGradientsPass(std::move(options));
+}
+
+//===----------------------------------------------------------------------===//
 // execution
 //===----------------------------------------------------------------------===//
 
@@ -135,8 +152,7 @@ static llvm::Expected<InputPolicy> getInputPolicy(const PassOptions &text, Input
   llvm::SmallVector<llvm::StringRef, 4> names;
   for (InputPolicy policy : policies)
     names.push_back(inputPolicyName(policy));
-  llvm::Expected<std::string> name =
-      text.getChoice("inputs", inputPolicyName(fallback), names);
+  llvm::Expected<std::string> name = text.getChoice("inputs", inputPolicyName(fallback), names);
   if (!name)
     return name.takeError();
   return policies[llvm::find(names, *name) - names.begin()];
@@ -188,6 +204,13 @@ llvm::Error rondo::registerPasses(PassRegistry &registry,
         {"to", "host", "the device to go to"}},
        makePlace},
       withoutOptions("feed-masks", "makes the masks of dropout arguments", createFeedMasksPass),
+      {"accumulate-gradients",
+       "adds gradients to buffers that are arguments of the backward",
+       {{"gradients", "",
+         "results, parameters or modules by name, such as 'l.0+w'; default: all parameters"},
+        {"first-microbatch", "none",
+         "'flag': a bool on the device says that buffers are overwritten"}},
+       makeAccumulateGradients},
       {"execution",
        "lets every op be claimed by the first executor that accepts it",
        {{"executors", "", "names in order of priority, such as 'a+b'; default: all"}},

@@ -377,12 +377,13 @@ private:
     GraphKey key = keyOf(region);
     GraphEntryRef entry = findEntry(region, key);
     if (!entry)
-      return build(region, entry) ? runEagerly(region) : runWithoutGraph(region);
+      return runFirst(region);
     llvm::Expected<bool> follows = follow(region, key, *entry);
     if (!follows)
       return follows.takeError();
     if (!*follows)
-      return runWithoutGraph(region);
+      return program_.options_.onCaptureFailure == CaptureFailure::Error ? captureError()
+                                                                         : runEagerly(region);
     region.cache->countReplay(entry->copiedBytes);
     if (llvm::Error error = entry->launch(stream_, bases_))
       return error;
@@ -391,6 +392,53 @@ private:
     if (!settled.empty())
       program_.stopCopying(variant_, side_, region.uid, settled);
     return llvm::Error::success();
+  }
+
+  /// Builds the graph, and runs the region eagerly as this call.
+  llvm::Error runFirst(const ScheduledRegion &region) {
+    GraphEntryRef entry;
+    llvm::Expected<bool> isBuilt = captured(region, [&] { return build(region, entry); });
+    if (!isBuilt) {
+      forgetGraph(region);
+      return isBuilt.takeError();
+    }
+    if (!*isBuilt && program_.options_.onCaptureFailure == CaptureFailure::Error)
+      return captureError();
+    if (llvm::Error error = call(hooks().beforeWarmUp, region)) {
+      forgetGraph(region);
+      return error;
+    }
+    llvm::Error error = runEagerly(region);
+    llvm::Error hookError = call(hooks().afterWarmUp, region, !error);
+    if (!error)
+      return hookError;
+    llvm::consumeError(std::move(hookError));
+    return error;
+  }
+
+  /// A later call begins as the first one did.
+  void forgetGraph(const ScheduledRegion &region) const {
+    region.cache->eraseIf([key = keyOf(region)](const GraphKey &other) { return other == key; });
+  }
+
+  const RegionHooks &hooks() const { return program_.options_.hooks; }
+
+  template <typename Hook, typename... Args>
+  llvm::Error call(const Hook &hook, const ScheduledRegion &region, Args... args) const {
+    if (!hook)
+      return llvm::Error::success();
+    return hook({side_, region.id, region.numOps, program_.devices_.front()->device()}, args...);
+  }
+
+  /// Does `capture`, which returns whether it succeeded, between the hooks. Errors: of a hook.
+  llvm::Expected<bool> captured(const ScheduledRegion &region,
+                                llvm::function_ref<bool()> capture) const {
+    if (llvm::Error error = call(hooks().beforeCapture, region))
+      return error;
+    bool succeeded = capture();
+    if (llvm::Error error = call(hooks().afterCapture, region, succeeded))
+      return error;
+    return succeeded;
   }
 
   GraphRequest requestFor(const ScheduledRegion &region) const {
@@ -411,24 +459,51 @@ private:
       llvm::Expected<bool> isPatched = patch(region, entry, changed);
       if (!isPatched)
         return isPatched;
-      if (!*isPatched && !recapture(region, key, entry))
-        return false;
+      if (!*isPatched) {
+        llvm::Expected<bool> isRight =
+            captured(region, [&] { return recapture(region, key, entry); });
+        if (!isRight)
+          forgetGraph(region);
+        if (!isRight || !*isRight)
+          return isRight;
+      }
     }
     recent.note(bound(), bases_);
     return true;
   }
 
+  /// Finds out what words of the graph are what, unless that is known. False if that failed, as a
+  /// capture may.
+  llvm::Expected<bool> explain(const ScheduledRegion &region, GraphEntry &entry) {
+    if (entry.isExplained())
+      return true;
+    std::optional<llvm::Error> error;
+    llvm::Expected<bool> isExplained = captured(region, [&] {
+      error.emplace(entry.explain(requestFor(region)));
+      return !*error;
+    });
+    if (!isExplained) {
+      forgetGraph(region);
+      if (error)
+        llvm::consumeError(std::move(*error));
+      return isExplained;
+    }
+    if (*isExplained)
+      return true;
+    std::optional<DeviceErrorKind> kind = deviceErrorKind(*error);
+    if (kind != DeviceErrorKind::OutOfMemory && kind != DeviceErrorKind::CaptureInvalidated &&
+        kind != DeviceErrorKind::NotCapturable)
+      return std::move(*error);
+    llvm::consumeError(std::move(*error));
+    return false;
+  }
+
   /// False if one of the sources cannot be patched.
   llvm::Expected<bool> patch(const ScheduledRegion &region, GraphEntry &entry,
                              llvm::ArrayRef<unsigned> changed) {
-    if (llvm::Error error = entry.explain(requestFor(region))) {
-      std::optional<DeviceErrorKind> kind = deviceErrorKind(error);
-      if (kind != DeviceErrorKind::OutOfMemory && kind != DeviceErrorKind::CaptureInvalidated &&
-          kind != DeviceErrorKind::NotCapturable)
-        return error;
-      llvm::consumeError(std::move(error));
-      return false;
-    }
+    llvm::Expected<bool> isExplained = explain(region, entry);
+    if (!isExplained || !*isExplained)
+      return isExplained;
     bool canPatch = true;
     for (unsigned source : changed) {
       llvm::StringRef problem = entry.problemOfChange(source, bases_, bound().scalars);
@@ -477,11 +552,9 @@ private:
     return false;
   }
 
-  /// After a failed capture.
-  llvm::Error runWithoutGraph(const ScheduledRegion &region) {
-    if (program_.options_.onCaptureFailure == CaptureFailure::Error)
-      return makeDeviceError(DeviceErrorKind::NotCapturable, failure_);
-    return runEagerly(region);
+  /// Of a capture that failed.
+  llvm::Error captureError() const {
+    return makeDeviceError(DeviceErrorKind::NotCapturable, failure_);
   }
 
   GraphKey keyOf(const ScheduledRegion &region) const {

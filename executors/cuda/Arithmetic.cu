@@ -144,6 +144,11 @@ struct Clamp {
 struct Copy {
   template <typename T> __device__ T operator()(T x) const { return x; }
 };
+struct Accumulate {
+  template <typename T> __device__ T operator()(T x, T src, T first) const {
+    return first != 0 ? src : wrapAdd(x, src);
+  }
+};
 
 } // namespace
 
@@ -230,4 +235,7 @@ PointwiseKernels pointwise::clampMax() {
 }
 PointwiseKernels pointwise::copy() {
   return onNumbers<Copy, 1>();
+}
+PointwiseKernels pointwise::accumulate() {
+  return onNumbers<Accumulate, 3>();
 }

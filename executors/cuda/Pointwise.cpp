@@ -29,7 +29,8 @@ struct PointwiseKernel {
   PointwiseParams params;
   llvm::SmallVector<Source, PointwiseTypes::maxSources> sources;
   ComputeType compute = ComputeType::F32;
-  /// All tensors are dense and of vector types: what remains to be asked of a run is alignment.
+  /// All tensors are dense and of vector types, or one element: what remains to be asked of a run
+  /// is alignment.
   bool canBeDense = false;
   bool isInPlace = false;
 
@@ -56,7 +57,7 @@ llvm::Error PointwiseKernel::enqueue(const CUDAWork &work, const TypedArgs &args
     if (source.kind == Source::Kind::Tensor) {
       const TensorRef &in = args.operand(source.operand);
       run.in[k] = in.data;
-      run.isDense &= isAligned(in);
+      run.isDense &= params.isOneElement[k] || isAligned(in);
       if (isInPlace && source.operand != 0)
         if (llvm::Error error = checkOverlap(work.sink(), out, in))
           return error;
@@ -99,7 +100,6 @@ llvm::Expected<CUDAKernelFn> cuda::makePointwise(const OpContext &op,
     TensorSizes in(*op.tensor(source.operand));
     params.inTypes[k] = elementType(in.dtype);
     strides[k] = in.broadcastTo(out.shape);
-    kernel.canBeDense &= isVectorType(kernel.compute, params.inTypes[k]);
   }
   std::array<llvm::ArrayRef<int64_t>, maxPointwiseInputs + 1> views;
   for (size_t k = 0; k < views.size(); ++k)
@@ -112,9 +112,14 @@ llvm::Expected<CUDAKernelFn> cuda::makePointwise(const OpContext &op,
     return layout.takeError();
   params.layout = *layout;
   kernel.canBeDense &= layout->rank == 1 && layout->strides[resultIndex][0] == 1;
-  for (size_t k = 0; k < types.sources.size(); ++k)
-    if (types.sources[k].kind == Source::Kind::Tensor)
-      kernel.canBeDense &= layout->strides[k][0] == 1;
+  for (size_t k = 0; k < types.sources.size(); ++k) {
+    if (types.sources[k].kind != Source::Kind::Tensor)
+      continue;
+    params.isOneElement[k] = layout->rank == 1 && layout->strides[k][0] == 0;
+    kernel.canBeDense &=
+        params.isOneElement[k] ||
+        (layout->strides[k][0] == 1 && isVectorType(kernel.compute, params.inTypes[k]));
+  }
   CUDAKernelFn result;
   result.functions = {{symbol}};
   result.enqueue = [kernel](const CUDAWork &work, const TypedArgs &args) {

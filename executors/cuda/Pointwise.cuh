@@ -100,12 +100,14 @@ __global__ void __launch_bounds__(pointwiseBlock)
       C in[maxPointwiseInputs][pointwiseVector], out[pointwiseVector];
 #pragma unroll
       for (int k = 0; k < N; ++k) {
-        if (p.in[k]) {
+        if (p.in[k] && !p.isOneElement[k]) {
           loadVector(p.inTypes[k], p.as[k], p.in[k], v * pointwiseVector, in[k]);
         } else {
+          C number = p.in[k] ? loadElement<C>(p.inTypes[k], p.as[k], p.in[k], 0)
+                             : numberOf<C>(p.constants[k]);
 #pragma unroll
           for (int j = 0; j < pointwiseVector; ++j)
-            in[k][j] = numberOf<C>(p.constants[k]);
+            in[k][j] = number;
         }
       }
 #pragma unroll

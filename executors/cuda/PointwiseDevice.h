@@ -42,8 +42,10 @@ struct PointwiseParams {
   uint64_t constants[maxPointwiseInputs] = {}; ///< their bits, from the lowest
   ElementType inTypes[maxPointwiseInputs] = {}, as[maxPointwiseInputs] = {};
   ElementType outType = ElementType::F32;
-  /// All tensors are dense in one order, aligned to pointwiseVector elements and of vector types.
+  /// All tensors are dense in one order, aligned to pointwiseVector elements and of vector types,
+  /// but for inputs that are one element for all.
   bool isDense = false;
+  bool isOneElement[maxPointwiseInputs] = {};
 };
 
 /// Functions on numbers. They take the op's operands, then its parameters.
@@ -54,7 +56,7 @@ PointwiseKernels maximum(), minimum(), eq(), ne(), lt(), le(), gt(), ge();
 PointwiseKernels bitAnd(), bitOr(), bitXor();
 PointwiseKernels where(), maskedFill(), addcmul(), addcdiv(), lerp();
 PointwiseKernels clamp(), clampMin(), clampMax();
-PointwiseKernels copy();
+PointwiseKernels copy(), accumulate();
 // Unary.cu
 PointwiseKernels neg(), abs(), sign(), floor(), ceil(), round(), relu();
 PointwiseKernels logicalNot(), bitwiseNot(), isnan(), isinf();

@@ -52,6 +52,11 @@ static void addTernary(CUDAExecutor &executor) {
   addPointwise(executor, {"lerp", pointwise::lerp(), {Rule::First}}, inPlace);
 }
 
+/// One pass over memory: what is overwritten is looked at and not used.
+static llvm::Expected<CUDAKernelFn> makeAccumulate(const OpContext &op) {
+  return makePointwise(op, {"accumulate_", pointwise::accumulate(), {.condition = 2}});
+}
+
 /// With the bounds that are given.
 static llvm::Expected<CUDAKernelFn> makeClamp(const OpContext &op) {
   bool hasMin = op.attribute("min"), hasMax = op.attribute("max");
@@ -76,4 +81,5 @@ void cuda::addPointwiseKernels(CUDAExecutor &executor) {
   addTernary(executor);
   addKernel(executor, {.op = "clamp", .make = makeClamp, .isElementwise = true});
   addKernel(executor, {.op = "clamp_", .make = makeClamp});
+  addKernel(executor, {.op = "accumulate_", .make = makeAccumulate});
 }

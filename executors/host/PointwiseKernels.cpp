@@ -157,6 +157,15 @@ static void addTernary(HostExecutor &executor) {
       inPlace);
 }
 
+/// One pass over memory: what is overwritten is looked at and not used.
+static llvm::Expected<HostKernelFn> makeAccumulate(const OpContext &op) {
+  return makePointwise(op, {.op = "accumulate_",
+                            .rows = onNumbers<3>([](auto x, auto src, auto first) {
+                              return first != 0 ? src : wrapAdd(x, src);
+                            }),
+                            .condition = 2});
+}
+
 /// With the bounds that are given. A nan as a number or a bound gives nan.
 static llvm::Expected<HostKernelFn> makeClamp(const OpContext &op) {
   PointwiseSpec spec{.op = "clamp", .parametersPromote = true};
@@ -181,4 +190,5 @@ void host::addPointwiseKernels(HostExecutor &executor) {
   addTernary(executor);
   addKernel(executor, {.op = "clamp", .make = makeClamp, .isElementwise = true});
   addKernel(executor, {.op = "clamp_", .make = makeClamp});
+  addKernel(executor, {.op = "accumulate_", .make = makeAccumulate});
 }

@@ -76,6 +76,28 @@ TEST(InPlaceKernels, MaskedFill) {
   }
 }
 
+/// accumulate_ adds, or overwrites even a nan and in the dtype of x; in any layout, and nothing
+/// beside.
+TEST(InPlaceKernels, Accumulate) {
+  for (DType dtype : floats) {
+    for (Layout layout : writable) {
+      SCOPED_TRACE((dtypeName(dtype) + " " + layoutName(layout)).str());
+      Tensor x = withLayout(tensorOf(dtype, {2, 2}, {NAN, INFINITY, 3, 4}), layout);
+      auto accumulate = [&](List values, bool first) {
+        Tensor src = withLayout(tensorOf(DType::F32, {2, 2}, values), layout);
+        runOp("accumulate_", {x, src, tensorOf(DType::Bool, {}, {double(first)})});
+      };
+      accumulate({1, 2, 3, 0x1p-30}, true);
+      EXPECT_EQ(valuesOf(x), (List{1, 2, 3, dtype == DType::F16 ? 0 : 0x1p-30}));
+      accumulate({1, 0, -1, 8}, false);
+      EXPECT_EQ(valuesOf(x), (List{2, 2, 2, dtype == DType::F64 ? 8 + 0x1p-30 : 8}));
+      accumulate({1, 0, -1, 8}, true);
+      EXPECT_EQ(valuesOf(x), (List{1, 0, -1, 8}));
+      EXPECT_TRUE(gapsArePoisoned(x));
+    }
+  }
+}
+
 /// What is computed in another dtype is rounded to that of the operand.
 TEST(InPlaceKernels, ConvertsToItsOwnDType) {
   Tensor x = tensorOf(DType::F32, {2}, {1, 2}), wide = tensorOf(DType::F64, {2}, {0.5, 0x1p-40});
@@ -170,7 +192,7 @@ TEST(InPlaceKernels, EveryOpHasAKernel) {
   HostExecutor executor;
   for (const char *op :
        {"add_", "sub_", "mul_", "div_", "pow_", "relu_", "sqrt_", "clamp_", "masked_fill_", "lerp_",
-        "addcmul_", "addcdiv_", "fill_", "zero_", "copy_"})
+        "addcmul_", "addcdiv_", "fill_", "zero_", "copy_", "accumulate_"})
     EXPECT_NE(executor.find(op), nullptr) << op;
   EXPECT_EQ(executor.find("exp_"), nullptr);
 }

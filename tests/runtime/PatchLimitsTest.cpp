@@ -177,6 +177,36 @@ TEST_F(PatchLimitsTest, Alignment) {
   EXPECT_THAT(program->takeRemarks(), ElementsAre(HasSubstr("modulo 256")));
 }
 
+// Hooks are called around captures that are made anew, too, and only around these; the error of one
+// lets go of the graph.
+TEST_F(PatchLimitsTest, Hooks) {
+  unsigned captures = 0, warmUps = 0;
+  bool fails = false;
+  ProgramOptions options;
+  options.hooks.afterCapture = [&](const HookedRegion &, bool succeeded) {
+    captures += succeeded;
+    return fails ? makeError("the hook is out of luck") : llvm::Error::success();
+  };
+  options.hooks.beforeWarmUp = [&](const HookedRegion &) {
+    ++warmUps;
+    return llvm::Error::success();
+  };
+  auto program = compiledFor(Habit::Aligns, options);
+  for (unsigned i = 0; i < 5; ++i)
+    call(*program, at(0, float(i)), at(0, 2), float(i), 2);
+  EXPECT_EQ(captures, 1u);
+  for (unsigned i = 1; i < 5; ++i)
+    call(*program, at(16 * i, float(i)), at(0, 2), float(i), 2);
+  EXPECT_EQ(captures, 5u);
+  EXPECT_EQ(warmUps, 1u);
+  fails = true;
+  EXPECT_THAT(forwardError(*program, {at(128, 1), at(0, 2)}), HasSubstr("out of luck"));
+  EXPECT_EQ(program->counters().entries, 0u);
+  fails = false;
+  call(*program, at(128, 3), at(0, 2), 3, 2);
+  EXPECT_EQ(warmUps, 2u);
+}
+
 // What can be patched is proven, whatever else cannot, and the proof leaves everything as it was.
 TEST_F(PatchLimitsTest, Verified) {
   for (Habit habit : {Habit::Plain, Habit::Hides, Habit::Noisy, Habit::Aligns}) {

@@ -183,12 +183,39 @@ static std::vector<OpCase> fusedCases(Arg (*second)(Shape, uint64_t)) {
       large({"many rows", {random({70000, 3}, 1), random({3}, 2), second({70000, 1}, 3)}})};
 }
 
+/// The flag of accumulate_.
+static Arg flag(bool isSet) {
+  return {{}, {isSet ? 1.0 : 0.0}, ArgKind::Mask};
+}
+
+static std::vector<OpCase> accumulateCases() {
+  std::vector<OpCase> cases;
+  for (bool first : {false, true}) {
+    const std::string name = first ? "overwriting: " : "";
+    const std::vector<OpCase> more = {
+        {name + "matrices", {random({5, 7}, 1), random({5, 7}, 2), flag(first)}},
+        {name + "0-d tensors", {random({}, 1), random({}, 2), flag(first)}},
+        {name + "one element", {random({1}, 1), random({1}, 2), flag(first)}},
+        {name + "empty", {random({0, 3}, 1), random({0, 3}, 2), flag(first)}},
+        {name + "six dimensions",
+         {random({2, 3, 1, 2, 3, 2}, 1), random({2, 3, 1, 2, 3, 2}, 2), flag(first)}},
+        {name + "with f32", {random({4, 3}, 1), fixed(DType::F32, random({4, 3}, 2)), flag(first)}},
+        floatsOnly({name + "nan and infinities",
+                    {given({8}, specialValues), random({8}, 2), flag(first)}}),
+        {name + "more than a block", {random({5, 1031}, 1), random({5, 1031}, 2), flag(first)}},
+        large({name + "many rows", {random({70000, 3}, 1), random({70000, 3}, 2), flag(first)}})};
+    cases = cases + more;
+  }
+  return cases;
+}
+
 static void addTernary(OpCaseTable &table) {
   table.push_back({"where", all, whereCases});
   table.push_back({"masked_fill", all, maskedFillCases});
   table.push_back({"masked_fill_", all, maskedFillCases});
   for (const char *op : {"lerp", "lerp_"})
     table.push_back({op, floats, lerpCases});
+  table.push_back({"accumulate_", floats, accumulateCases});
   for (const char *op : {"addcmul", "addcmul_"})
     table.push_back({op, numbers, [] { return fusedCases(random); }});
   for (const char *op : {"addcdiv", "addcdiv_"})

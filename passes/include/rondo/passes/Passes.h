@@ -6,6 +6,7 @@
 
 #include "rondo/ir/Claim.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -54,6 +55,47 @@ std::unique_ptr<Pass> createPlacePass(PlaceOptions options = {});
 /// its own. The arguments follow the others and have the masks' names. Twice changes nothing.
 /// Forbids `Claimed`.
 std::unique_ptr<Pass> createFeedMasksPass();
+
+/// A gradient that may be accumulated. Borrowed for the call.
+struct GradientQuery {
+  const TracePair &pair;
+  unsigned result; ///< number of the backward's result
+  ValueId value;   ///< of the backward
+  const TensorType &type;
+  /// The forward's argument that it is the gradient of: that of the same number, where the backward
+  /// has a result, present or missing, for each argument, of its shape and dtype. Else invalid.
+  ValueId argument;
+};
+
+/// How the first microbatch of a step differs from the others.
+enum class FirstMicrobatch : uint8_t {
+  None, ///< in nothing: the caller zeroes the buffers
+  Flag, ///< a bool on the device, an argument of the backward: where it is set, what a buffer holds
+        ///< is overwritten, be it nan
+};
+
+struct AccumulateGradientsOptions {
+  /// Which gradients are added to a buffer: names of results, or names, paths
+  /// (`blocks.0.mlp.weight`) or modules (`blocks.0`) of arguments of the forward. Empty: those of
+  /// parameters; all, if the forward has no parameters or it is not known which result belongs to
+  /// which.
+  std::vector<std::string> gradients;
+  /// If there is one: is this gradient, of those named, or of all, added to a buffer? Else the
+  /// backward returns it as a fresh tensor.
+  std::function<bool(const GradientQuery &)> isAccumulated;
+  FirstMicrobatch firstMicrobatch = FirstMicrobatch::None;
+};
+/// `accumulate-gradients{gradients=blocks.0 first-microbatch=flag}`: adds gradients to buffers of
+/// the caller's, inside the backward. For each chosen result the backward gets an argument, static,
+/// named `grad_` and then as the parameter (or the result) is, of the gradient's dtype and shape
+/// and in the parameter's layout; the result is that buffer. They follow the arguments that there
+/// are in the order of results, then, for each device with such buffers, a flag `first_microbatch`.
+/// A value that is returned twice has two buffers. A missing result stays missing and has none, and
+/// one that is made in place in an argument stays as it is: so twice changes nothing. Since it
+/// changes what a backward takes, it is for pairs that are not compiled yet, not for a program's
+/// pipeline. Forbids `Claimed` and `HasDels`. Errors: a name that no gradient has, or that a result
+/// has which is no floating-point tensor.
+std::unique_ptr<Pass> createAccumulateGradientsPass(AccumulateGradientsOptions options = {});
 
 /// `execution`: sets `Claimed`, forbids `HasDels`. Every op is claimed by the first of `sources`
 /// (in order of priority) that accepts it; ops with bodies and the ops in their bodies alike. Ops

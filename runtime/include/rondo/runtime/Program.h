@@ -22,6 +22,7 @@
 #include "rondo/runtime/Generators.h"
 #include "rondo/runtime/GraphCache.h"
 #include "rondo/runtime/MemoryInfo.h"
+#include "rondo/runtime/RegionHooks.h"
 
 #include <map>
 
@@ -85,6 +86,8 @@ struct ProgramOptions {
   /// point is rounded. Errors of `compile`: a name that no input with buckets has; a number that
   /// the dtype does not have, of 8-bit floats any but 0.
   std::map<std::string, double> padding;
+  /// What is called when regions are captured, and when they run for the first time.
+  RegionHooks hooks;
   /// Generators to draw from; null: the program has its own.
   std::shared_ptr<Generators> generators;
   /// Fills planned memory with 0xFF when what was in it is dead, eagerly and in graphs: for tests.
