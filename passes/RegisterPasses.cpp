@@ -94,6 +94,22 @@ static MadePass makeAccumulateGradients(const PassOptions &text) {
 }
 
 //===----------------------------------------------------------------------===//
+// use-generator
+//===----------------------------------------------------------------------===//
+
+static MadePass makeUseGenerator(const PassOptions &text) {
+  UseGeneratorOptions options;
+  llvm::Error error = llvm::Error::success();
+  take(text.getString("generator", options.generator), options.generator, error);
+  take(text.getString("path", ""), options.path, error);
+  if (error)
+    return error;
+  if (options.generator.empty())
+    return text.error("generator", "is empty, expected the name of a generator");
+  return createUseGeneratorPass(std::move(options));
+}
+
+//===----------------------------------------------------------------------===//
 // execution
 //===----------------------------------------------------------------------===//
 
@@ -203,6 +219,11 @@ llvm::Error rondo::registerPasses(PassRegistry &registry,
        {{"from", "", "the device to leave; default: every one that is no host"},
         {"to", "host", "the device to go to"}},
        makePlace},
+      {"use-generator",
+       "lets the random ops of a module draw from another generator",
+       {{"generator", UseGeneratorOptions().generator, "the generator to draw from"},
+        {"path", "", "the module's path, such as 'blocks.0'; default: all ops"}},
+       makeUseGenerator},
       withoutOptions("feed-masks", "makes the masks of dropout arguments", createFeedMasksPass),
       {"accumulate-gradients",
        "adds gradients to buffers that are arguments of the backward",

@@ -2,6 +2,13 @@
 
 #include "TestKernels.h"
 
+#include "rondo/executors/Philox.h"
+
+#if __has_include(<curand_kernel.h>)
+#include <curand_kernel.h>
+#define RONDO_HAS_CURAND
+#endif
+
 namespace {
 
 __global__ void add1(int *p) {
@@ -34,11 +41,42 @@ __global__ void clusterSize(int *size) {
     *size = int(blocks);
 }
 
+/// words[i] is word number first + i of a seed.
+__global__ void philoxWords(uint64_t seed, uint64_t first, uint32_t plane, uint32_t count,
+                            uint32_t *words) {
+  uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count)
+    words[i] = rondo::philox::word(seed, first + i, plane);
+}
+
+#ifdef RONDO_HAS_CURAND
+/// The same by cuRAND: each thread skips to its own offset in subsequence `plane`.
+__global__ void curandWords(uint64_t seed, uint64_t first, uint32_t plane, uint32_t count,
+                            uint32_t *words) {
+  uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count)
+    return;
+  curandStatePhilox4_32_10_t state;
+  curand_init(seed, plane, first + i, &state);
+  words[i] = curand(&state);
+}
+const void *curandWordsSymbol() {
+  return reinterpret_cast<const void *>(&curandWords);
+}
+#else
+const void *curandWordsSymbol() {
+  return nullptr;
+}
+#endif
+
 } // namespace
 
 rondo::CUDATestKernels rondo::testKernelSymbols() {
-  return {reinterpret_cast<const void *>(&add1), reinterpret_cast<const void *>(&axpy),
+  return {reinterpret_cast<const void *>(&add1),
+          reinterpret_cast<const void *>(&axpy),
           reinterpret_cast<const void *>(&waitFlag),
           reinterpret_cast<const void *>(&writeToAddress),
-          reinterpret_cast<const void *>(&clusterSize)};
+          reinterpret_cast<const void *>(&clusterSize),
+          reinterpret_cast<const void *>(&philoxWords),
+          curandWordsSymbol()};
 }

@@ -6,7 +6,8 @@ namespace rondo {
 
 /// What they do is said in TestKernels.cu.
 struct CUDATestKernels {
-  const void *add1, *axpy, *waitFlag, *writeToAddress, *clusterSize;
+  const void *add1, *axpy, *waitFlag, *writeToAddress, *clusterSize, *philoxWords;
+  const void *curandWords; ///< null if the toolkit has no curand_kernel.h
 };
 /// The `__global__` functions, for cuda::loadFunction.
 CUDATestKernels testKernelSymbols();

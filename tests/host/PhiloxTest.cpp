@@ -89,6 +89,52 @@ TEST(Philox, IntegersAreInRange) {
   EXPECT_NE(philox::integer(7, 0, least, ~uint64_t(0)), philox::integer(7, 1, least, ~uint64_t(0)));
 }
 
+/// The logarithm is that of the fraction to the last places, at both ends and where its parts meet.
+TEST(Philox, Logarithm) {
+  constexpr uint64_t one = uint64_t(1) << 32;
+  auto check = [](uint64_t k) {
+    double expected = double(std::log((long double)(k) / 4294967296.0L));
+    EXPECT_NEAR(philox::logOfFraction(k), expected, 4e-16 * std::abs(expected)) << k;
+  };
+  EXPECT_EQ(philox::logOfFraction(one), 0);
+  for (uint64_t i = 0; i < 2000; ++i)
+    for (uint64_t k : {i + 1, one - 1 - i, one / 2 - 1000 + i, uint64_t(3037000499) - 1000 + i,
+                       uint64_t(philox::word(1, i)) + 1})
+      check(k);
+}
+
+/// The sine is that of the turn, at every eighth and around it; it is 0 and 1 exactly where it
+/// should be, and odd and even.
+TEST(Philox, Sine) {
+  constexpr uint32_t quarter = uint32_t(1) << 30;
+  EXPECT_EQ(philox::sineOfTurn(0), 0);
+  EXPECT_EQ(philox::sineOfTurn(quarter), 1);
+  EXPECT_EQ(philox::sineOfTurn(2 * quarter), 0);
+  EXPECT_EQ(philox::sineOfTurn(3 * quarter), -1);
+  auto check = [](uint32_t turn) {
+    double value = philox::sineOfTurn(turn);
+    EXPECT_NEAR(value, double(std::sin(6.283185307179586476925L * turn / 4294967296.0L)), 2.3e-16)
+        << turn;
+    EXPECT_EQ(philox::sineOfTurn(0 - turn), -value) << turn;
+    EXPECT_EQ(philox::sineOfTurn(2 * quarter - turn), value) << turn;
+  };
+  for (uint32_t i = 0; i < 2000; ++i) {
+    for (uint32_t eighth = 0; eighth < 8; ++eighth)
+      check(eighth * (quarter / 2) - 1000 + i);
+    check(philox::word(2, i));
+  }
+}
+
+/// The bits of normal numbers, which are the same everywhere.
+TEST(Philox, NormalBits) {
+  EXPECT_EQ(philox::normal(42, 0), -0x1.f0bcb7534294bp-1);
+  EXPECT_EQ(philox::normal(42, 1), 0x1.8d59cf77b07cap-3);
+  EXPECT_EQ(philox::normal(42, 2), -0x1.3c51a41326fdap+0);
+  EXPECT_EQ(philox::normal(42, 3), 0x1.ec8676a775e6cp+0);
+  EXPECT_EQ(philox::normal(42, 1000003), -0x1.6188a7ea21f64p-2);
+  EXPECT_EQ(philox::normal(42, 17179869191), -0x1.aa1777ce04022p-1);
+}
+
 /// Two neighbours of one pair are the two coordinates of one point: their words give radius and
 /// angle.
 TEST(Philox, NormalPairs) {

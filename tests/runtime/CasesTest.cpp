@@ -2,6 +2,7 @@
 //
 // Faults that others have met in graphs of captured work, each as a program that must not have it.
 // Every test says which kind it stands for; devices are hostile (random order, poison).
+// Those of random numbers (8, 9, 13) are in GeneratorsTesting.h, for every device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +30,6 @@ protected:
     CUDAGraphTransform transform(graphOptions(std::move(deny)));
     options.poison = options.checkGraphs = true;
     return cantFail(compile(parse(text), device, &host, pipelineWith(transform, host), options));
-  }
-  void seed(Program &program) {
-    cantFail(program.generators()->set(*stream, "default", {11, 300}));
   }
   Tensor iota(float first, int64_t count) {
     std::vector<float> values;
@@ -212,109 +210,6 @@ trace @f(%x: f32[L], %w: f32[1] parameter) {
   EXPECT_LE(mostBytes, 5 * numLengths * 4 + 2 * kept);
   EXPECT_THAT(program.takeRemarks(),
               testing::ElementsAre(testing::HasSubstr("warning: a storm of sizes")));
-}
-
-//===----------------------------------------------------------------------===//
-// Random numbers
-//===----------------------------------------------------------------------===//
-
-// 8: two regions with dropout draw different numbers, others in every call, and N replays draw
-// those of N eager calls from the same seed.
-TEST_F(CasesTest, Case8TwoDropoutRegions) {
-  constexpr llvm::StringLiteral text = R"(
-trace @f(%x: f32[64]) {
-  %s: rng = generator_read() {device = host}
-  %a: f32[64], %m: bool[64] = dropout(%x, %s) {offset = 0, p = 0.5}
-  %b: f32[64] = neg(%a)
-  %c: f32[64], %n: bool[64] = dropout(%b, %s) {offset = 64, p = 0.5}
-  generator_advance() {count = 128, device = host}
-  return(%c, %m, %n)
-})";
-  Program program = compileDenying(text, {"neg"}), eager = compileDenying(text, {"neg"});
-  EXPECT_EQ(program.regions().size(), 2u);
-  eager.setEager(true);
-  seed(program);
-  seed(eager);
-  std::set<std::vector<double>> masks;
-  for (unsigned i = 0; i < 20; ++i) {
-    Tensor x = iota(1, 64);
-    Results got = forward(program, {x}), expected = forward(eager, {x});
-    for (unsigned k = 0; k < 3; ++k)
-      EXPECT_EQ(numbersOf(got[k]), numbersOf(expected[k]));
-    masks.insert(numbersOf(got[1]));
-    masks.insert(numbersOf(got[2]));
-  }
-  EXPECT_EQ(masks.size(), 40u);
-  EXPECT_EQ(program.counters().replays, 2 * 19u);
-  RNGState state = cantFail(program.generators()->get(*stream, "default"));
-  EXPECT_EQ(state.seed, 11u);
-  EXPECT_EQ(state.offset, 300 + 20 * 128u);
-}
-
-// 9: a backward that draws the forward's dropout again from the saved state gets the same mask,
-// also when other forwards came in between; the mask differs from call to call and equals that of
-// eager calls.
-TEST_F(CasesTest, Case9RecomputedDropout) {
-  constexpr llvm::StringLiteral text = R"(
-pair @p {
-  forward @forward(%x: f32[64]) {
-    %s: rng = generator_read() {device = host}
-    %y: f32[64], %m: bool[64] = dropout(%x, %s) {offset = 0, p = 0.5}
-    generator_advance() {count = 64, device = host}
-    return(%y, %m, %x saved #0, %s saved #1)
-  }
-  backward @backward(%x: f32[64] saved #0, %s: rng saved #1, %g: f32[64]) {
-    %y: f32[64], %m: bool[64] = dropout(%x, %s) {offset = 0, p = 0.5}
-    %a: f32[64] = dropout_backward(%g, %m) {scale = 2.0}
-    %b: f32[64] = add(%a, %y)
-    return(%b, %m)
-  }
-})";
-  Program program = compileDenying(text, {}), eager = compileDenying(text, {});
-  eager.setEager(true);
-  seed(program);
-  seed(eager);
-  std::set<std::vector<double>> masks;
-  for (unsigned round = 0; round < 10; ++round) {
-    auto play = [&](Program &of) {
-      Results all;
-      SavedState saved[2];
-      for (SavedState &state : saved)
-        all.append(forward(of, {iota(1, 64)}, &state));
-      for (unsigned i : {0, 1})
-        all.append(backward(of, std::move(saved[i]), {iota(5, 64)}));
-      return all;
-    };
-    Results got = play(program), expected = play(eager);
-    for (unsigned i = 0; i < got.size(); ++i)
-      EXPECT_EQ(numbersOf(got[i]), numbersOf(expected[i])) << i;
-    for (unsigned i : {0, 1}) {
-      EXPECT_EQ(numbersOf(got[2 * i + 1]), numbersOf(got[4 + 2 * i + 1]));
-      masks.insert(numbersOf(got[2 * i + 1]));
-    }
-  }
-  EXPECT_EQ(masks.size(), 20u);
-}
-
-// 13: multinomial in a region sees real weights in the first call and in every other.
-TEST_F(CasesTest, Case13Multinomial) {
-  Program program = compileDenying(R"(
-trace @f(%w: f32[6]) {
-  %s: rng = generator_read() {device = host}
-  %p: f32[6] = mul(%w) {scalar = 0.5}
-  %i: i64[4] = multinomial(%p, %s) {n = 4, offset = 0, replacement = true}
-  generator_advance() {count = 6, device = host}
-  return(%i)
-})",
-                                   {});
-  for (unsigned call = 0; call < 10; ++call) {
-    std::vector<float> weights(6, 0);
-    weights[call % 6] = 1;
-    weights[(call + 2) % 6] = 3;
-    for (double index : numbersOf(forward(program, {tensorOf(device, weights)})[0]))
-      EXPECT_THAT(index, testing::AnyOf(call % 6, (call + 2) % 6));
-  }
-  EXPECT_EQ(program.counters().replays, 9u);
 }
 
 //===----------------------------------------------------------------------===//

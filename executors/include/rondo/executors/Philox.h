@@ -9,7 +9,9 @@
 //             key {seed mod 2^32, seed / 2^32}
 //
 // So neither strides, threads nor the order of execution matter, and every device draws the same
-// words. Plain C++, for CUDA device code, too.
+// words and makes the same bits of them. It is the word that cuRAND's device generator gives after
+// curand_init(seed, 0, n), and that of plane p, below, the one after curand_init(seed, p, n). Plain
+// C++, for CUDA device code, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +19,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #ifdef __CUDACC__
 #define RONDO_HOST_DEVICE __host__ __device__
@@ -80,15 +83,110 @@ RONDO_HOST_DEVICE constexpr bool happens(uint32_t word, uint32_t threshold) {
   return (word >> 8) < threshold;
 }
 
+//===----------------------------------------------------------------------===//
+// Normal numbers
+//===----------------------------------------------------------------------===//
+// Logarithm, sine and cosine are made of sums, products, quotients and square roots that are
+// rounded one by one, in double: every device gives the same bits.
+
+/// a * b and a + b, never contracted to one operation.
+RONDO_HOST_DEVICE inline double product(double a, double b) {
+#ifdef __CUDA_ARCH__
+  return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+RONDO_HOST_DEVICE inline double sum(double a, double b) {
+#ifdef __CUDA_ARCH__
+  return __dadd_rn(a, b);
+#else
+  return a + b;
+#endif
+}
+
+/// terms[0] + x (terms[1] + x (terms[2] + ...)).
+template <int n> RONDO_HOST_DEVICE inline double polynomial(const double (&terms)[n], double x) {
+  double value = terms[n - 1];
+  for (int i = n - 2; i >= 0; --i)
+    value = sum(terms[i], product(x, value));
+  return value;
+}
+
+/// log(k / 2^32), k in [1, 2^32]: where k is 2^e f, f near 1, it is (e - 32) log 2 + 2 artanh s
+/// with s = (f - 1) / (f + 1), |s| < 0.172. The series leaves out terms below 2^-60 of its sum.
+RONDO_HOST_DEVICE inline double logOfFraction(uint64_t k) {
+  constexpr double artanh[] = {1,        1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9, 1.0 / 11,
+                               1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21};
+  double f = double(k);
+  uint64_t bits;
+  std::memcpy(&bits, &f, sizeof bits);
+  int exponent = int(bits >> 52) - 1023 - 32;
+  bits = (bits & 0xFFFFFFFFFFFFF) | uint64_t(1023) << 52;
+  std::memcpy(&f, &bits, sizeof f);
+  if (f > 1.4142135623730951) {
+    f *= 0.5;
+    ++exponent;
+  }
+  double s = (f - 1) / (f + 1);
+  double logarithm = product(2 * s, polynomial(artanh, product(s, s)));
+  // log 2 in two parts: the product of the first with an exponent is exact.
+  logarithm = sum(logarithm, product(exponent, 0x1.473de6af278edp-34));
+  return sum(logarithm, product(exponent, 0x1.62e42fefp-1));
+}
+
+/// sin(x) and cos(x) for x in [0, pi / 4], by their series.
+RONDO_HOST_DEVICE inline double sineOf(double x) {
+  constexpr double terms[] = {1,
+                              -1.0 / 6,
+                              1.0 / 120,
+                              -1.0 / 5040,
+                              1.0 / 362880,
+                              -1.0 / 39916800,
+                              1.0 / 6227020800,
+                              -1.0 / 1307674368000,
+                              1.0 / 355687428096000};
+  return product(x, polynomial(terms, product(x, x)));
+}
+RONDO_HOST_DEVICE inline double cosineOf(double x) {
+  constexpr double terms[] = {1,
+                              -1.0 / 2,
+                              1.0 / 24,
+                              -1.0 / 720,
+                              1.0 / 40320,
+                              -1.0 / 3628800,
+                              1.0 / 479001600,
+                              -1.0 / 87178291200,
+                              1.0 / 20922789888000};
+  return polynomial(terms, product(x, x));
+}
+
+/// sin(2 pi turn / 2^32). By symmetry an angle of at most an eighth of a turn remains, exactly.
+RONDO_HOST_DEVICE inline double sineOfTurn(uint32_t turn) {
+  constexpr uint32_t quarter = uint32_t(1) << 30;
+  uint32_t rest = turn % quarter;
+  bool isFalling = (turn >> 30) & 1, isNegative = turn >> 31;
+  if (isFalling)
+    rest = quarter - rest;
+  constexpr double unit = 6.283185307179586477 / 4294967296.0;
+  double value =
+      rest <= quarter / 2 ? sineOf(product(rest, unit)) : cosineOf(product(quarter - rest, unit));
+  return isNegative ? -value : value;
+}
+
 /// A normal number by Box and Muller: positions n and n ^ 1 share their words, those of the even
 /// position first; the even one takes the cosine, the odd one the sine.
 RONDO_HOST_DEVICE inline double normal(uint64_t seed, uint64_t n) {
   Block words = blockOf(seed, n);
-  double first = words.words[n & 2], second = words.words[(n & 2) + 1];
-  double radius = std::sqrt(-2.0 * std::log((first + 1.0) / 4294967296.0)); // of (0, 1]
-  double angle = 6.283185307179586477 / 4294967296.0 * second;
-  return radius * (n & 1 ? std::sin(angle) : std::cos(angle));
+  uint32_t first = words.words[n & 2], second = words.words[(n & 2) + 1];
+  double radius = std::sqrt(product(-2, logOfFraction(uint64_t(first) + 1))); // of (0, 1]
+  // The cosine is the sine a quarter further on.
+  return product(radius, sineOfTurn(second + (n & 1 ? 0 : uint32_t(1) << 30)));
 }
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
 
 /// The upper 64 bits of a * b.
 RONDO_HOST_DEVICE constexpr uint64_t multiplyHigh(uint64_t a, uint64_t b) {

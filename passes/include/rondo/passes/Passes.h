@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace rondo {
 
@@ -49,6 +50,21 @@ struct PlaceOptions {
 /// `to`; what two devices may do and one may not, such as two advances of one generator, as the
 /// verifier locates it.
 std::unique_ptr<Pass> createPlacePass(PlaceOptions options = {});
+
+struct UseGeneratorOptions {
+  std::string generator = "default"; ///< to draw from
+  std::string path; ///< a module path: ops in it and in the modules below it; empty: all ops
+};
+/// `use-generator{generator=rank path=blocks.0}`: lets the random ops of a module draw from another
+/// generator, which is read and advanced in the trace that read the old one. Whatever draws the
+/// same numbers, in either trace, does so still: a backward that repeats an op of the forward gets
+/// the new state by a saved link, and one in a `checkpoint` as an argument. Offsets are new, so
+/// that no two ops share numbers; what is not in the module draws what it drew before. Ops that
+/// draw from a state which is an argument stay, and so do those that use `generator` already: twice
+/// changes nothing. Forbids `Claimed`. Errors: no op to move and none that was; a generator that is
+/// not advanced in the trace or read in a body; ops in bodies of `if` and `while`; a trace that
+/// seeds `generator`.
+std::unique_ptr<Pass> createUseGeneratorPass(UseGeneratorOptions options);
 
 /// `feed-masks`: makes the mask of every `dropout` of the forward's and the backward's top body an
 /// argument, and the op a product with it: to compare with a run elsewhere, which drew numbers of
