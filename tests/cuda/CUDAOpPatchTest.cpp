@@ -29,7 +29,7 @@ TEST_P(CUDAOpPatchTest, EveryKernel) {
     GTEST_SKIP() << "no device";
   std::vector<std::unique_ptr<Executor>> executors = llvm::cantFail(createCUDAExecutors(nullptr));
   for (const std::unique_ptr<Executor> &executor : executors)
-    if (executor->name() != "cudnn") // makes plans for a second each; CuDNNExecutorTest has it
+    if (executor->name() != "cudnn") // makes plans for a second each; CuDNNPatchTest has it
       target.executors.push_back(executor.get());
   PatchedLaunch patched(target.device);
   target.launch = [&](auto &&...args) { return patched.launch(args...); };
@@ -40,9 +40,7 @@ TEST_P(CUDAOpPatchTest, EveryKernel) {
       ADD_FAILURE() << cases.op << ' ' << failure;
   }
   const PatchedLaunch::Counts &counts = patched.counts();
-  std::cout << dtypeName(GetParam()).str() << ": " << counts.launches
-            << " calls patched and bit-equal, " << counts.nodes << " nodes, " << counts.unexplained
-            << " not explained, " << counts.eager << " not capturable\n";
+  std::cout << dtypeName(GetParam()).str() << ": " << counts << '\n';
   EXPECT_GT(counts.launches, 500u);
 }
 

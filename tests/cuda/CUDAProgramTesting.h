@@ -4,7 +4,7 @@
 
 #include "CUDATesting.h"
 
-#include "runtime/CallTesting.h"
+#include "runtime/EveryDeviceTesting.h"
 
 #include "rondo/cuda/CUDAExecutors.h"
 
@@ -13,12 +13,15 @@
 namespace rondo {
 
 /// The executors of this build for GPUs, then the host's.
+inline std::vector<std::unique_ptr<Executor>> createCUDATestExecutors() {
+  std::vector<std::unique_ptr<Executor>> all = cantFail(createCUDAExecutors());
+  all.push_back(std::make_unique<HostExecutor>());
+  return all;
+}
+
+/// Owns them.
 class CUDATestExecutors {
 public:
-  CUDATestExecutors() : owned_(cantFail(createCUDAExecutors())) {
-    owned_.push_back(std::make_unique<HostExecutor>());
-  }
-
   std::vector<const Executor *> list() const {
     std::vector<const Executor *> all;
     for (const std::unique_ptr<Executor> &executor : owned_)
@@ -27,8 +30,18 @@ public:
   }
 
 private:
-  std::vector<std::unique_ptr<Executor>> owned_;
+  std::vector<std::unique_ptr<Executor>> owned_ = createCUDATestExecutors();
 };
+
+/// The first GPU, for suites that run on every device.
+inline SuiteTarget firstCUDADevice() {
+  return {"cuda", [] {
+            OwnedTarget target{cudaTestDevice()};
+            if (target.device)
+              target.executors = createCUDATestExecutors();
+            return target;
+          }};
+}
 
 /// `Base`, a CallFixture, on the first GPU; skipped where there is none.
 template <typename Base> class OnCUDA : public Base {

@@ -7,6 +7,7 @@
 
 #include "CuBLASExecutor.h"
 #include "CUDATesting.h"
+#include "CuBLASGroupTexts.h"
 #include "CuBLASPlan.h"
 
 #include "../runtime/TraceTesting.h"
@@ -15,8 +16,6 @@
 #include "rondo/passes/TableClaimSource.h"
 
 #include <gmock/gmock.h>
-
-#include <regex>
 
 using namespace rondo;
 using namespace rondo::cuda;
@@ -31,9 +30,7 @@ class CuBLASExecutorTest : public testing::Test {
 protected:
   /// `$` stands for a CUDA device, `T` for a dtype.
   Trace parse(std::string text, llvm::StringRef dtype = "f32") const {
-    text = std::regex_replace(text, std::regex("\\$"), "@cuda:0");
-    text = std::regex_replace(text, std::regex("T\\["), dtype.str() + "[");
-    llvm::Expected<Trace> trace = parseTrace(text, "t.trace", registry);
+    llvm::Expected<Trace> trace = parseTrace(onCUDA(std::move(text), dtype), "t.trace", registry);
     if (trace)
       return std::move(*trace);
     ADD_FAILURE() << llvm::toString(trace.takeError());
@@ -278,58 +275,6 @@ TEST_F(CuBLASExecutorTest, NoKernelWithoutLibraryOrDevice) {
 // Groups
 //===----------------------------------------------------------------------===//
 
-const char *const withGELU = R"(trace @t(%x: T[32, 64]$, %w: T[16, 64]$, %c: T[16]$) {
-  %h: T[32, 16]$ = linear(%x, %w, %c)
-  %y: T[32, 16]$ = gelu(%h) {approximate = "tanh"}
-  return(%y)
-})";
-const char *const withSavedGELU = R"(trace @t(%x: T[32, 64]$, %w: T[16, 64]$, %c: T[16]$) {
-  %t: T[64, 16; 1, 64]$ = permute(%w) {dims = [1, 0]}
-  %h: T[32, 16]$ = addmm(%c, %x, %t)
-  %v: T[2, 16, 16]$ = reshape(%h) {shape = [2, 16, 16]}
-  %y: T[2, 16, 16]$ = gelu(%v) {approximate = "tanh"}
-  return(%y, %v)
-})";
-const char *const withRelu = R"(trace @t(%x: T[32, 64]$, %w: T[16, 64]$) {
-  %h: T[32, 16]$ = linear(%x, %w)
-  %y: T[32, 16]$ = relu(%h)
-  return(%y)
-})";
-const char *const withGELUGradient =
-    R"(trace @t(%g: T[32, 64]$, %w: T[64, 16]$, %h: T[2, 16, 16]$) {
-  %a: T[32, 16]$ = mm(%g, %w)
-  %b: T[2, 16, 16]$ = reshape(%a) {shape = [2, 16, 16]}
-  %d: T[2, 16, 16]$ = gelu_backward(%b, %h) {approximate = "tanh"}
-  %e: T[32, 16]$ = reshape(%d) {shape = [32, 16]}
-  %s: T[1, 16]$ = sum(%e) {dims = [0], keepdim = true}
-  return(%e, %s)
-})";
-const char *const withWideGELUGradient =
-    R"(trace @t(%g: T[128, 256]$, %w: T[256, 768]$, %h: T[128, 768]$) {
-  %a: T[128, 768]$ = mm(%g, %w)
-  %d: T[128, 768]$ = gelu_backward(%a, %h) {approximate = "tanh"}
-  %s: T[768]$ = sum(%d) {dims = [0]}
-  return(%d, %s)
-})";
-const char *const withGELUGradientAlone =
-    R"(trace @t(%g: T[128, 256]$, %w: T[256, 768]$, %h: T[128, 768]$) {
-  %a: T[128, 768]$ = mm(%g, %w)
-  %d: T[128, 768]$ = gelu_backward(%a, %h) {approximate = "tanh"}
-  return(%d)
-})";
-const char *const withBiasGradient = R"(trace @t(%g: T[32, 16]$, %x: T[32, 64]$) {
-  %t: T[16, 32; 1, 16]$ = permute(%g) {dims = [1, 0]}
-  %w: T[16, 64]$ = mm(%t, %x)
-  %s: T[16]$ = sum(%g) {dims = [0]}
-  return(%w, %s)
-})";
-const char *const withTransposedGradient = R"(trace @t(%g: T[32, 16]$, %x: T[32, 64]$) {
-  %t: T[64, 32; 1, 64]$ = permute(%x) {dims = [1, 0]}
-  %w: T[64, 16]$ = mm(%t, %g)
-  %s: T[16]$ = sum(%g) {dims = [0]}
-  return(%w, %s)
-})";
-
 // Each group is found, in every dtype that has epilogues.
 TEST_F(CuBLASExecutorTest, FindsGroups) {
   for (const char *dtype : {"bf16", "f16", "f32"}) {
@@ -458,12 +403,9 @@ Tensor patternTensor(const DeviceRef &host, const TensorType &type, unsigned see
   return tensor;
 }
 
-struct GroupCase {
-  const char *name, *text;
-};
-
-class CuBLASGroupTest : public CuBLASExecutorTest,
-                        public testing::WithParamInterface<std::tuple<GroupCase, const char *>> {};
+class CuBLASGroupTest
+    : public CuBLASExecutorTest,
+      public testing::WithParamInterface<std::tuple<CuBLASGroupText, const char *>> {};
 
 std::string groupCaseName(const testing::TestParamInfo<CuBLASGroupTest::ParamType> &info) {
   return std::string(std::get<0>(info.param).name) + "_" + std::get<1>(info.param);
@@ -512,17 +454,9 @@ TEST_P(CuBLASGroupTest, EqualsItsOps) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    CuBLAS, CuBLASGroupTest,
-    testing::Combine(testing::Values(GroupCase{"gelu", withGELU},
-                                     GroupCase{"saved_gelu", withSavedGELU},
-                                     GroupCase{"relu", withRelu},
-                                     GroupCase{"gelu_gradient", withGELUGradient},
-                                     GroupCase{"wide_gelu_gradient", withWideGELUGradient},
-                                     GroupCase{"gelu_gradient_alone", withGELUGradientAlone},
-                                     GroupCase{"bias_gradient", withBiasGradient},
-                                     GroupCase{"transposed_bias_gradient", withTransposedGradient}),
-                     testing::Values("f32", "bf16")),
-    groupCaseName);
+INSTANTIATE_TEST_SUITE_P(CuBLAS, CuBLASGroupTest,
+                         testing::Combine(testing::ValuesIn(cublasGroups),
+                                          testing::Values("f32", "bf16")),
+                         groupCaseName);
 
 } // namespace

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionSettings.h"
 #include "CUDATesting.h"
 #include "FusedAttention.h"
 #include "ValueAlignment.h"
@@ -247,39 +248,6 @@ TEST_F(CuDNNExecutorTest, DeclinesWithoutGPU) {
 // On a GPU
 //===----------------------------------------------------------------------===//
 
-struct AttentionSetting {
-  const char *dtype;
-  bool causal;
-  int head, rows;
-
-  std::string name() const {
-    return std::string(dtype) + (causal ? ", causal" : "") + ", heads of " + std::to_string(head) +
-           ", " + std::to_string(rows) + " rows";
-  }
-  /// Forward and backward; `D` stands for where the tensors are.
-  std::string text() const {
-    std::string text = R"(trace @t(%g: M, %q: M, %k: M, %v: M) {
-  %y: M, %l: f32[2, 3, R]D = scaled_dot_product_attention(%q, %k, %v) {causal = C}
-  %a: M, %b: M, %c: M = scaled_dot_product_attention_backward(%g, %q, %k, %v, %y, %l) {causal = C}
-  return(%y, %l, %a, %b, %c)
-})";
-    text = std::regex_replace(text, std::regex("\\bM\\b"),
-                              std::string(dtype) + "[2, 3, R, " + std::to_string(head) + "]D");
-    text = std::regex_replace(text, std::regex("\\bR\\b"), std::to_string(rows));
-    return std::regex_replace(text, std::regex("\\bC\\b"), causal ? "true" : "false");
-  }
-};
-
-std::vector<AttentionSetting> attentionSettings() {
-  std::vector<AttentionSetting> all;
-  for (const char *dtype : {"bf16", "f16"})
-    for (bool causal : {false, true})
-      for (int head : {64, 128})
-        for (int rows : {77, 128, 1024})
-          all.push_back({dtype, causal, head, rows});
-  return all;
-}
-
 class CuDNNAttentionTest : public CuDNNExecutorTest {
 protected:
   void SetUp() override {
@@ -297,8 +265,7 @@ protected:
   }
 
   Trace traceOn(const AttentionSetting &setting, llvm::StringRef where) const {
-    std::string text = std::regex_replace(setting.text(), std::regex("D"), where.str());
-    return cantFail(parseTrace(text, "t.trace", registry));
+    return cantFail(parseTrace(setting.text(where), "t.trace", registry));
   }
 
   /// How many of the two ops cuDNN takes; prints what it says of each.

@@ -144,11 +144,6 @@ inline Tensor tensorOf(const DeviceRef &device, llvm::ArrayRef<float> values) {
 inline Tensor filled(const DeviceRef &device, float value, int64_t count) {
   return tensorOf(device, std::vector<float>(count, value));
 }
-/// Of a tensor on the host.
-inline void overwrite(const Tensor &tensor, float value) {
-  std::fill_n(tensor.ref().as<float>(), tensor.numElements(), value);
-}
-
 /// Elements of a tensor on the host, or a scalar, as doubles; nothing of a value that is missing.
 inline std::vector<double> numbersOf(const Value &value) {
   if (const Tensor *tensor = value.asTensor())
@@ -266,10 +261,18 @@ protected:
     cantFail(stream->synchronize());
     return results;
   }
-  /// numbersOf a value of the device.
-  std::vector<double> numbersOn(const Value &value) {
+
+  // Values of the device.
+
+  std::vector<double> numbersOn(const Value &value) const {
     const Tensor *tensor = value.asTensor();
     return numbersOf(tensor && *tensor ? Value(onHost(*tensor, *stream)) : value);
+  }
+  /// Sets all elements of a row-major f32 tensor.
+  void overwrite(const Tensor &tensor, float value) const {
+    std::vector<float> values(tensor.numElements(), value);
+    cantFail(stream->copy(tensor.data(), values.data(), values.size() * sizeof(float)));
+    cantFail(stream->synchronize());
   }
 
   CoreRegistry registry;

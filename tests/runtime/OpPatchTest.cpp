@@ -28,10 +28,13 @@ TEST(OpPatchTest, EveryKernel) {
   EXPECT_GT(patched.counts().nodes, 1000u);
   EXPECT_GT(patched.counts().eager, 0u) << "some ops let the host look";
   EXPECT_LT(patched.counts().eager, patched.counts().launches / 10);
+  EXPECT_EQ(patched.counts().congruent, 0u) << "the host's kernels do not look at alignment";
 }
 
-/// Runs `clone` by a kernel that submits what `enqueue` submits.
-std::string patchErrorOf(std::function<void(std::vector<Slot> &block)> change) {
+/// What patching a kernel fails with whose parameters are the addresses of its memory, changed by
+/// `change`; empty if it does not.
+std::string patchErrorOf(std::function<void(std::vector<Slot> &block)> change,
+                         PatchedLaunch::Counts *counts = nullptr) {
   class OddKernel : public Kernel {
   public:
     explicit OddKernel(std::function<void(std::vector<Slot> &)> change)
@@ -59,8 +62,11 @@ std::string patchErrorOf(std::function<void(std::vector<Slot> &block)> change) {
   y.address = memory[1].data();
   PatchedLaunch patched(device);
   llvm::ArrayRef<std::byte> ranges[] = {memory[0], memory[1]};
-  return llvm::toString(
+  std::string error = llvm::toString(
       patched.launch(OddKernel(std::move(change)), {x, y, nullptr, {}}, ranges, *stream));
+  if (counts)
+    *counts = patched.counts();
+  return error;
 }
 
 // The proof fails for a kernel that hides where its memory is.
@@ -70,6 +76,34 @@ TEST(OpPatchTest, NoticesWhatIsHidden) {
               testing::HasSubstr("not patchable: a parameter of a kernel"));
   EXPECT_THAT(patchErrorOf([](std::vector<Slot> &block) { block[0].i64 -= block[1].i64; }),
               testing::HasSubstr("not patchable"));
+}
+
+// A kernel that looks at the alignment of its memory is understood at addresses of that alignment,
+// and counted; one that does not is understood anywhere.
+TEST(OpPatchTest, CongruentAddresses) {
+  PatchedLaunch::Counts counts;
+  auto addAlignment = [](std::vector<Slot> &block) {
+    Slot alignment;
+    alignment.i64 = block[0].i64 % 256;
+    block.push_back(alignment);
+  };
+  EXPECT_EQ(patchErrorOf(addAlignment, &counts), "");
+  EXPECT_EQ(counts.launches, 1u);
+  EXPECT_EQ(counts.congruent, 1u);
+  EXPECT_EQ(patchErrorOf([](std::vector<Slot> &) {}, &counts), "");
+  EXPECT_EQ(counts.launches, 1u);
+  EXPECT_EQ(counts.congruent, 0u);
+}
+
+// Bytes that differ from capture to capture without a reason are no parameters: they say nothing.
+TEST(OpPatchTest, Noise) {
+  int64_t number = 0;
+  EXPECT_EQ(patchErrorOf([&](std::vector<Slot> &block) {
+              Slot noise;
+              noise.i64 = ++number * 0x12345678;
+              block.push_back(noise);
+            }),
+            "");
 }
 
 } // namespace

@@ -5,6 +5,11 @@
 // what it does there must be, bit for bit, what the kernel does eagerly. Nothing may happen to the
 // memory at the probe addresses.
 //
+// The graphs are built and explained as a program does it (GraphBuilder.cpp): the first one is to
+// run, the others, among them a control at the addresses of the first, are rehearsals. A kernel
+// that looks at the alignment of its memory is captured again, at addresses that are as far from a
+// multiple of 256 as those of the run.
+//
 //===----------------------------------------------------------------------===//
 
 #pragma once
@@ -14,7 +19,10 @@
 
 #include "support/RunOp.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cstring>
+#include <ostream>
 #include <random>
 #include <set>
 
@@ -25,9 +33,16 @@ class PatchedLaunch {
 public:
   struct Counts {
     unsigned launches = 0;    ///< by a patched graph
+    unsigned congruent = 0;   ///< among them, at addresses that are congruent modulo 256
     unsigned eager = 0;       ///< of kernels that cannot be captured
     unsigned unexplained = 0; ///< of kernels with words that are not understood
     unsigned nodes = 0;       ///< that were patched
+
+    friend std::ostream &operator<<(std::ostream &os, const Counts &counts) {
+      return os << counts.launches << " calls patched and bit-equal, " << counts.congruent
+                << " of them at congruent addresses only, " << counts.nodes << " nodes, "
+                << counts.unexplained << " not explained, " << counts.eager << " not capturable";
+    }
   };
 
   explicit PatchedLaunch(DeviceRef device) : device_(std::move(device)) {}
@@ -36,56 +51,108 @@ public:
 
   llvm::Error launch(const Kernel &kernel, const KernelArgs &args,
                      llvm::ArrayRef<llvm::ArrayRef<std::byte>> memory, Stream &stream) {
-    size_t most = 0;
-    for (llvm::ArrayRef<std::byte> block : memory)
-      most = std::max(most, block.size());
-    llvm::Expected<StorageRef> room = Storage::allocate(device_, most + slack);
-    if (!room)
-      return room.takeError();
-    std::vector<PatchSource> probes(memory.size());
-    std::set<size_t> drawn; // no two addresses are the same
-    for (PatchSource &probe : probes)
-      for (uint64_t &address : probe.values) {
-        size_t offset = random_() % (slack / 16) * 16;
-        while (!drawn.insert(offset).second)
-          offset = random_() % (slack / 16) * 16;
-        address = asWord((*room)->data() + offset);
-      }
-    std::array<std::unique_ptr<Graph>, 3> graphs;
-    for (unsigned i = 0; i < 3; ++i) {
-      llvm::Expected<std::unique_ptr<Graph>> graph = capture(kernel, args, memory, probes, i);
-      if (!graph) {
-        llvm::Error error = graph.takeError();
+    std::string problem;
+    for (uint64_t unit : {DeviceAPI::minAlignment, DeviceAPI::allocationAlignment}) {
+      llvm::Expected<Probes> probes = place(memory, unit);
+      if (!probes)
+        return probes.takeError();
+      llvm::Expected<Graphs> graphs = captureAll(kernel, args, memory, *probes);
+      if (!graphs) {
+        llvm::Error error = graphs.takeError();
         if (deviceErrorKind(error) != DeviceErrorKind::NotCapturable)
           return error;
         llvm::consumeError(std::move(error));
         ++counts_.eager;
         return kernel.enqueue(stream, args);
       }
-      graphs[i] = std::move(*graph);
+      llvm::Expected<PatchTable> table = explain(*graphs, *probes);
+      if (!table)
+        return table.takeError();
+      problem = problemOf(*table, memory.size());
+      if (!problem.empty())
+        continue;
+      counts_.congruent += unit == DeviceAPI::allocationAlignment;
+      llvm::Expected<std::unique_ptr<GraphExec>> exec = graphs->front()->instantiate();
+      if (!exec)
+        return exec.takeError();
+      return compare(kernel, args, memory, stream, **exec, *table, *probes->room);
     }
-    auto uses = [&](GraphNodeId, llvm::function_ref<void(unsigned)> visit) {
-      for (unsigned i = 0; i < memory.size(); ++i)
-        visit(i);
-    };
-    llvm::Expected<PatchTable> table = PatchTable::explain(
-        {{graphs[0].get(), graphs[1].get(), graphs[2].get()}, probes, {}, uses});
-    if (!table)
-      return table.takeError();
-    for (unsigned i = 0; i < memory.size(); ++i)
-      if (!table->problem(i).empty()) {
-        ++counts_.unexplained;
-        return makeError("not patchable: " + table->problem(i));
-      }
-    llvm::Expected<std::unique_ptr<GraphExec>> exec = graphs[0]->instantiate();
-    if (!exec)
-      return exec.takeError();
-    return compare(kernel, args, memory, stream, **exec, *table, **room);
+    ++counts_.unexplained;
+    return makeError("not patchable: " + problem);
   }
 
 private:
-  static constexpr size_t slack = 1 << 16;
+  static constexpr size_t slack = 1 << 16; ///< addresses of rehearsals lie in so many bytes
   using Contents = std::vector<std::vector<std::byte>>;
+  /// The one that is launched, two with the memory elsewhere, and the control.
+  using Graphs = std::array<std::unique_ptr<Graph>, 4>;
+  struct Probes {
+    StorageRef room;
+    std::vector<PatchSource> sources; ///< of each block of memory
+  };
+
+  /// Addresses that differ from those of the run by multiples of `unit`. Where the first graph has
+  /// its blocks they do not overlap, as when it runs.
+  llvm::Expected<Probes> place(llvm::ArrayRef<llvm::ArrayRef<std::byte>> memory, uint64_t unit) {
+    Probes probes{nullptr, std::vector<PatchSource>(memory.size())};
+    std::set<uint64_t> drawn; // no two addresses are the same
+    uint64_t end = 0, most = 0;
+    for (size_t i = 0; i < memory.size(); ++i) {
+      uint64_t first = end + random_() % 16 * unit;
+      end = llvm::alignTo(first + memory[i].size() + unit, DeviceAPI::allocationAlignment);
+      most = std::max(most, memory[i].size());
+      probes.sources[i].values[0] = first;
+      drawn.insert(first);
+    }
+    for (PatchSource &source : probes.sources)
+      for (unsigned graph : {1, 2}) {
+        do
+          source.values[graph] = random_() % (slack / unit) * unit;
+        while (!drawn.insert(source.values[graph]).second);
+      }
+    llvm::Expected<StorageRef> room =
+        Storage::allocate(device_, std::max(end, most + slack) + DeviceAPI::allocationAlignment);
+    if (!room)
+      return room.takeError();
+    probes.room = std::move(*room);
+    for (size_t i = 0; i < memory.size(); ++i)
+      for (uint64_t &value : probes.sources[i].values)
+        value += asWord(probes.room->data()) + asWord(memory[i].data()) % unit;
+    return probes;
+  }
+
+  llvm::Expected<Graphs> captureAll(const Kernel &kernel, const KernelArgs &args,
+                                    llvm::ArrayRef<llvm::ArrayRef<std::byte>> memory,
+                                    const Probes &probes) {
+    Graphs graphs;
+    for (auto [graph, number, isRehearsal] :
+         {std::tuple(0u, 0u, false), {3u, 0u, true}, {1u, 1u, true}, {2u, 2u, true}}) {
+      llvm::Expected<std::unique_ptr<Graph>> captured =
+          capture(kernel, args, memory, probes.sources, number, isRehearsal);
+      if (!captured)
+        return captured.takeError();
+      graphs[graph] = std::move(*captured);
+    }
+    return graphs;
+  }
+
+  static llvm::Expected<PatchTable> explain(const Graphs &graphs, const Probes &probes) {
+    auto uses = [&](GraphNodeId, llvm::function_ref<void(unsigned)> visit) {
+      for (unsigned i = 0; i < probes.sources.size(); ++i)
+        visit(i);
+    };
+    PatchProbe probe{{graphs[0].get(), graphs[1].get(), graphs[2].get()}, probes.sources, {}, uses};
+    probe.control = graphs[3].get();
+    return PatchTable::explain(probe);
+  }
+
+  /// Why a block cannot be patched; empty if all can.
+  static std::string problemOf(const PatchTable &table, unsigned numBlocks) {
+    for (unsigned i = 0; i < numBlocks; ++i)
+      if (!table.problem(i).empty())
+        return table.problem(i).str();
+    return "";
+  }
 
   llvm::Error compare(const Kernel &kernel, const KernelArgs &args,
                       llvm::ArrayRef<llvm::ArrayRef<std::byte>> memory, Stream &stream,
@@ -142,7 +209,7 @@ private:
   llvm::Expected<std::unique_ptr<Graph>> capture(const Kernel &kernel, const KernelArgs &args,
                                                  llvm::ArrayRef<llvm::ArrayRef<std::byte>> memory,
                                                  llvm::ArrayRef<PatchSource> probes,
-                                                 unsigned number) {
+                                                 unsigned number, bool isRehearsal) {
     auto moved = [&](void *address) -> void * {
       auto *at = static_cast<std::byte *>(address);
       for (size_t i = 0; i < memory.size(); ++i)
@@ -161,7 +228,8 @@ private:
     llvm::Expected<std::unique_ptr<Graph>> graph = device_->createGraph();
     if (!graph)
       return graph;
-    GraphSink sink(device_, **graph);
+    GraphSink sink(device_, **graph,
+                   isRehearsal ? std::optional<size_t>(~size_t(0)) : std::nullopt);
     if (llvm::Error error =
             kernel.enqueue(sink, {operands, results, moved(args.workspace), generators}))
       return error;
