@@ -24,6 +24,7 @@ llvm::Error rondo::registerCoreOps(OpRegistry &registry) {
   addViewOps(table);
   addDataMovementOps(table);
   addIndexOps(table);
+  addGradientOps(table);
   addOptimizerOps(table);
   addCollectiveOps(table);
   addInPlaceOps(table);

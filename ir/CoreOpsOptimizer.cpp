@@ -1,6 +1,7 @@
 //===- CoreOpsOptimizer.cpp - Parameter updates in place ------------------===//
 //
-// The learning rate is attribute `lr`, or an operand: a scalar or a 0-d tensor.
+// The learning rate is attribute `lr`, or an operand: a scalar or a 0-d tensor. An update whose
+// operand `found_inf` (CoreOpsGradient.cpp) is not 0 writes nothing, which the device decides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +25,22 @@ static llvm::Error checkStates(const Inference &in, unsigned last) {
   return llvm::Error::success();
 }
 
+/// Operand `i`, if it is there, is one f32 where the parameter is.
+static llvm::Error checkFoundInf(const Inference &in, unsigned i) {
+  RONDO_TRY(in.dtypeIs(i, DType::F32));
+  RONDO_TRY(in.oneElement(i));
+  const TensorType *foundInf = in.optionalTensor(i);
+  if (foundInf && foundInf->device != in.tensor(0).device)
+    return in.expectsOperand(i, "on the parameter's device, " + deviceName(in.tensor(0).device));
+  return llvm::Error::success();
+}
+
 static llvm::Error inferSGD(Inference &in) {
-  constexpr unsigned momentum = 2, rate = 3;
+  constexpr unsigned momentum = 2, rate = 3, foundInf = 4;
   RONDO_TRY(in.operandOrAttribute(rate, "lr"));
   RONDO_TRY(in.rankIs(rate, 0));
   RONDO_TRY(checkStates(in, momentum));
+  RONDO_TRY(checkFoundInf(in, foundInf));
   in.results.emplace_back(*in.op.operand(0));
   if (in.has(momentum))
     in.results.emplace_back(*in.op.operand(momentum));
@@ -38,19 +50,21 @@ static llvm::Error inferSGD(Inference &in) {
 }
 
 static llvm::Error inferAdam(Inference &in) {
-  constexpr unsigned firstMoment = 2, secondMoment = 3, step = 4, rate = 5;
+  constexpr unsigned firstMoment = 2, secondMoment = 3, step = 4, rate = 5, foundInf = 6;
   RONDO_TRY(in.operandOrAttribute(rate, "lr"));
   RONDO_TRY(in.rankIs(rate, 0));
   RONDO_TRY(in.rankIs(step, 0));
   RONDO_TRY(checkStates(in, secondMoment));
+  RONDO_TRY(checkFoundInf(in, foundInf));
   for (unsigned i : {0U, firstMoment, secondMoment})
     in.results.emplace_back(*in.op.operand(i));
   return llvm::Error::success();
 }
 
 void rondo::addOptimizerOps(OpTable &table) {
-  OpDef sgd("sgd_", "a step of stochastic gradient descent, with momentum if its buffer is given");
-  table.add(sgd.in("param, grad, momentum_buffer?, lr?:number")
+  OpDef sgd("sgd_", "a step of stochastic gradient descent, with momentum if its buffer is given; "
+                    "none if found_inf is not 0");
+  table.add(sgd.in("param, grad, momentum_buffer?, lr?:number, found_inf?")
                 .optional("lr", Kind::Number)
                 .attr("momentum", Kind::Number, 0.0)
                 .attr("dampening", Kind::Number, 0.0)
@@ -60,8 +74,8 @@ void rondo::addOptimizerOps(OpTable &table) {
                 .renames({{0, 0}, {2, 1}})
                 .infer(inferSGD, DevicePolicy::HostScalars));
   OpDef adam("adam_", "a step of Adam, or with `decoupled` weight decay of AdamW; step counts from "
-                      "1 and is not changed");
-  table.add(adam.in("param, grad, m, v, step:number, lr?:number")
+                      "1 and is not changed; none if found_inf is not 0");
+  table.add(adam.in("param, grad, m, v, step:number, lr?:number, found_inf?")
                 .optional("lr", Kind::Number)
                 .attr("beta1", Kind::Number, 0.9)
                 .attr("beta2", Kind::Number, 0.999)

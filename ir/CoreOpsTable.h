@@ -30,7 +30,8 @@ public:
   OpDef &in(llvm::StringRef operands);
   /// Result names, separated by ", ". Without a call the op has one, `out`.
   OpDef &out(llvm::StringRef results);
-  /// The number of results depends on operands or attributes; at most those named, unless none is.
+  /// The number of results depends on operands or attributes; at most those named, unless none is
+  /// or the last one stands for a list.
   OpDef &variadicOut(llvm::StringRef results);
 
   /// A required attribute.
@@ -119,6 +120,7 @@ void addDataMovementOps(OpTable &table);
 void addIndexOps(OpTable &table);
 /// After the ops whose in-place forms it makes.
 void addInPlaceOps(OpTable &table);
+void addGradientOps(OpTable &table);
 void addOptimizerOps(OpTable &table);
 void addCollectiveOps(OpTable &table);
 void addControlOps(OpTable &table);

@@ -60,6 +60,7 @@ CUDAExecutor::CUDAExecutor() : name_("cuda") {
   cuda::addIndexKernels(*this);
   cuda::addEmbeddingKernels(*this);
   cuda::addSortKernels(*this);
+  cuda::addGradientKernels(*this);
   cuda::addOptimizerKernels(*this);
   cuda::addHostEffectKernels(*this);
 }

@@ -34,6 +34,7 @@ void addLossKernels(CUDAExecutor &executor);
 void addIndexKernels(CUDAExecutor &executor);
 void addEmbeddingKernels(CUDAExecutor &executor);
 void addSortKernels(CUDAExecutor &executor);
+void addGradientKernels(CUDAExecutor &executor);
 void addOptimizerKernels(CUDAExecutor &executor);
 void addHostEffectKernels(CUDAExecutor &executor);
 

@@ -80,6 +80,8 @@ template <typename C> struct Adam {
 template <typename C, typename Update, int N, typename Numbers>
 __global__ void __launch_bounds__(optimizerBlock)
     updateElements(const __grid_constant__ UpdateParams<N, Numbers> p) {
+  if (p.numbers.foundInf && *p.numbers.foundInf != 0)
+    return;
   __shared__ Update prepared;
   if (threadIdx.x == 0)
     prepared.prepare(p.numbers);

@@ -20,11 +20,13 @@ struct DeviceNumber {
 
 struct SGDNumbers {
   DeviceNumber lr;
+  const float *foundInf = nullptr; ///< if there and not 0, nothing is updated
   double momentum = 0, dampening = 0, decay = 0;
   bool nesterov = false;
 };
 struct AdamNumbers {
   DeviceNumber step, lr;
+  const float *foundInf = nullptr; ///< if there and not 0, nothing is updated
   double beta1 = 0, beta2 = 0, eps = 0, decay = 0;
   bool decoupled = false;
 };

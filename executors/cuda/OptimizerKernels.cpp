@@ -22,6 +22,11 @@ static DeviceNumber get(const OpNumber &number, const TypedArgs &args) {
   return {.value = number.value(args)};
 }
 
+/// Operand `i` as `foundInf`.
+static const float *getFoundInf(const TypedArgs &args, unsigned i) {
+  return args.has(i) ? args.operand(i).as<float>() : nullptr;
+}
+
 static bool isAligned(const TensorRef &tensor) {
   return reinterpret_cast<uintptr_t>(tensor.data) %
              std::min<size_t>(16, dtypeSize(tensor.dtype) * optimizerVector) ==
@@ -101,6 +106,7 @@ static llvm::Expected<CUDAKernelFn> makeSGD(const OpContext &op) {
   numbers.nesterov = op.boolAttribute("nesterov");
   auto setNumbers = [lr = OpNumber(op, 3, "lr")](SGDNumbers &run, const TypedArgs &args) {
     run.lr = get(lr, args);
+    run.foundInf = getFoundInf(args, 4);
   };
   return op.tensor(2) ? makeUpdate<3>(op, numbers, setNumbers)
                       : makeUpdate<2>(op, numbers, setNumbers);
@@ -119,6 +125,7 @@ static llvm::Expected<CUDAKernelFn> makeAdam(const OpContext &op) {
                                                                          const TypedArgs &args) {
     run.step = get(step, args);
     run.lr = get(lr, args);
+    run.foundInf = getFoundInf(args, 6);
   };
   return makeUpdate<4>(op, numbers, setNumbers);
 }

@@ -104,6 +104,7 @@ HostExecutor::HostExecutor() : name_("host") {
   host::addAttentionKernels(*this);
   host::addLossKernels(*this);
   host::addIndexKernels(*this);
+  host::addGradientKernels(*this);
   host::addOptimizerKernels(*this);
   host::addHostEffectKernels(*this);
 }

@@ -29,6 +29,7 @@ void addNormalizationKernels(HostExecutor &executor);
 void addAttentionKernels(HostExecutor &executor);
 void addLossKernels(HostExecutor &executor);
 void addIndexKernels(HostExecutor &executor);
+void addGradientKernels(HostExecutor &executor);
 void addOptimizerKernels(HostExecutor &executor);
 void addHostEffectKernels(HostExecutor &executor);
 

@@ -19,6 +19,11 @@ static double read(const OpNumber &number, const HostArgs &args) {
   return tensor ? toDense<double>(*tensor).front() : number.value(args);
 }
 
+/// Operand `i` is there and not 0: the states stay as they are.
+static bool isSkipped(const HostArgs &args, unsigned i) {
+  return args.has(i) && toDense<double>(args.operand(i)).front() != 0;
+}
+
 /// d = grad + weight_decay * param. With a buffer, buffer = momentum * buffer + (1 - dampening) * d
 /// and d becomes the buffer or, with nesterov, d + momentum * buffer. param -= lr * d.
 static llvm::Expected<HostKernelFn> makeSGD(const OpContext &op) {
@@ -29,6 +34,8 @@ static llvm::Expected<HostKernelFn> makeSGD(const OpContext &op) {
          decay = op.numberAttribute("weight_decay");
   bool nesterov = op.boolAttribute("nesterov");
   return HostKernelFn([=](const HostArgs &args) {
+    if (isSkipped(args, 4))
+      return;
     double rate = read(lr, args);
     std::vector<double> param = toDense<double>(args.operand(0)),
                         step = toDense<double>(args.operand(1)), buffer;
@@ -58,6 +65,8 @@ static llvm::Expected<HostKernelFn> makeAdam(const OpContext &op) {
          eps = op.numberAttribute("eps"), decay = op.numberAttribute("weight_decay");
   bool decoupled = op.boolAttribute("decoupled");
   return HostKernelFn([=](const HostArgs &args) {
+    if (isSkipped(args, 6))
+      return;
     double rate = read(lr, args), step = read(stepCount, args);
     double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
     std::vector<double> param = toDense<double>(args.operand(0)),

@@ -105,6 +105,39 @@ TEST(OptimizerKernels, SourcesOfNumbers) {
   EXPECT_NE(sgd(Value(0.25)), sgd(Value(0.5)));
 }
 
+// An update is as without found_inf where that is 0, and else writes nothing, whatever the
+// gradients and the step are.
+TEST(OptimizerKernels, FoundInf) {
+  auto flag = [](double value) { return OperandInit(tensorOf(DType::F32, {1}, {value})); };
+  auto updated = [&](llvm::StringRef op, unsigned numStates, double step, OperandInit foundInf) {
+    std::vector<OperandInit> operands =
+        operandsOf({param, grad, first, secondMoment()}, DType::F64);
+    operands.resize(numStates);
+    if (op == "adam_")
+      operands.push_back(Value(step));
+    else if (numStates == 2)
+      operands.emplace_back();
+    operands.push_back(Value(0.5)); // the rate
+    operands.push_back(foundInf);
+    std::vector<Values> states;
+    for (const Value &state : runOp(op, operands, {}))
+      states.push_back(valuesOf(state));
+    return states;
+  };
+  const std::vector<Values> sgdStates{param.values}, momentumStates{param.values, first.values},
+      adamStates{param.values, first.values, secondMoment().values};
+  for (double nonZero : {1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(updated("sgd_", 2, 0, flag(nonZero)), sgdStates);
+    EXPECT_EQ(updated("sgd_", 3, 0, flag(nonZero)), momentumStates);
+    EXPECT_EQ(updated("adam_", 4, 0, flag(nonZero)), adamStates);
+  }
+  EXPECT_EQ(updated("sgd_", 2, 0, flag(0)), updated("sgd_", 2, 0, OperandInit()));
+  EXPECT_NE(updated("sgd_", 2, 0, flag(0)), sgdStates);
+  EXPECT_EQ(updated("sgd_", 3, 0, flag(0)), updated("sgd_", 3, 0, OperandInit()));
+  EXPECT_EQ(updated("adam_", 4, 2, flag(0)), updated("adam_", 4, 2, OperandInit()));
+  EXPECT_NE(updated("adam_", 4, 2, flag(0)), adamStates);
+}
+
 // Nothing happens to empty parameters, with a buffer or without.
 TEST(OptimizerKernels, Empty) {
   Arg empty{{0}, {}};

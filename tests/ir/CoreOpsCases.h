@@ -47,6 +47,7 @@ std::vector<Use> controlUses();
 std::vector<Use> convolutionUses();
 std::vector<Use> dataMovementUses();
 std::vector<Use> inPlaceUses();
+std::vector<Use> gradientUses();
 std::vector<Use> indexUses();
 std::vector<Use> lossUses();
 std::vector<Use> matmulUses();

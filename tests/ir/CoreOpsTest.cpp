@@ -66,8 +66,8 @@ std::vector<Use> allUses() {
   std::vector<Use> all;
   for (auto table :
        {attentionUses, collectiveUses, constantUses, controlUses, convolutionUses, dataMovementUses,
-        inPlaceUses, indexUses, lossUses, matmulUses, normalizationUses, optimizerUses,
-        pointwiseUses, randomUses, reductionUses, viewUses}) {
+        gradientUses, inPlaceUses, indexUses, lossUses, matmulUses, normalizationUses,
+        optimizerUses, pointwiseUses, randomUses, reductionUses, viewUses}) {
     std::vector<Use> uses = table();
     all.insert(all.end(), uses.begin(), uses.end());
   }

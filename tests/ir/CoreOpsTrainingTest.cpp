@@ -2,6 +2,8 @@
 
 #include "CoreOpsCases.h"
 
+#include <cmath>
+
 using namespace rondo;
 using namespace rondo::test;
 
@@ -396,6 +398,121 @@ std::vector<Use> rondo::test::optimizerUses() {
        {p, p, m, m, "i64"},
        {{"lr", 0.1}, {"beta2", 1.5}},
        "expects attribute 'beta2' to be in [0.0, 1.0], got 1.5"},
+      {"is told of gradients that are not finite",
+       "sgd_",
+       {p, p, "none", "none", "f32[1]"},
+       {{"lr", 0.1}},
+       "-> " + p},
+      {"is told by one f32",
+       "sgd_",
+       {p, p, "none", "none", "f64[]"},
+       {{"lr", 0.1}},
+       "expects operand 'found_inf' of dtype f32, got f64[]"},
+      {"is told of gradients that are not finite",
+       "adam_",
+       {p, p, m, m, "i64[]", "f64", "f32[]"},
+       {},
+       "-> " + p + " " + m + " " + m},
+      {"is told by one number",
+       "adam_",
+       {p, p, m, m, "i64[]", "f64", "f32[2]"},
+       {},
+       "expects operand 'found_inf' of one element, got f32[2]"},
+      {"is told on the device",
+       "adam_",
+       {"f32[8]@cuda:0", "f32[8]@cuda:0", "f32[8]@cuda:0", "f32[8]@cuda:0", "i64", "f64", "f32[]"},
+       {},
+       "expects operand 'found_inf' on the parameter's device, cuda:0, got f32[]"},
+  };
+}
+
+std::vector<Use> rondo::test::gradientUses() {
+  const std::string one = "f32[]", g = "bf16[8, 3; 1, 8]", h = "f32[S]", wide = "f64[2]";
+  return {
+      {"renames the flag and all gradients",
+       "unscale_",
+       {one, "f32[1]", g, h, wide},
+       {},
+       "-> " + one + " " + g + " " + h + " " + wide},
+      {"has something to unscale",
+       "unscale_",
+       {one, one},
+       {},
+       "expects at least one gradient, got none"},
+      {"keeps its flag in one f32",
+       "unscale_",
+       {"bool[]", one, g},
+       {},
+       "expects operand 'found_inf' of dtype f32, got bool[]"},
+      {"has one scale",
+       "unscale_",
+       {one, "f32[2]", g},
+       {},
+       "expects operand 'inv_scale' of one element, got f32[2]"},
+      {"writes each element once",
+       "unscale_",
+       {one, one, g, "f32[8, 3; 0, 1]"},
+       {},
+       "expects operand #3 whose elements do not overlap, got f32[8, 3; 0, 1]"},
+      {"waits for no host",
+       "unscale_",
+       {"f32[]@cuda:0", "f32[]", "f32[8]@cuda:0"},
+       {},
+       "expects operands on one device, got cuda:0 and host"},
+      {"is one number", "global_norm", {g, h}, {}, "-> f32[]"},
+      {"loses no digits of f64", "global_norm", {g, wide}, {{"p", HUGE_VAL}}, "-> f64[]"},
+      {"is of something", "global_norm", {}, {}, "expects at least one gradient, got none"},
+      {"is of floats",
+       "global_norm",
+       {h, "i64[3]"},
+       {},
+       "expects operand #1 of a floating-point dtype, got i64[3]"},
+      {"adds up squares or finds the greatest",
+       "global_norm",
+       {g},
+       {{"p", 1}},
+       "expects attribute 'p' to be 2 or inf, got 1"},
+      {"renames all gradients", "clip_", {"f64[1]", g, h}, {{"max_norm", 1}}, "-> " + g + " " + h},
+      {"has something to clip",
+       "clip_",
+       {one},
+       {{"max_norm", 1}},
+       "expects at least one gradient, got none"},
+      {"compares one norm",
+       "clip_",
+       {h, g},
+       {{"max_norm", 1}},
+       "expects operand 'norm' of one element, got f32[S]"},
+      {"clips to a norm",
+       "clip_",
+       {one, g},
+       {{"max_norm", -1}},
+       "expects attribute 'max_norm' to be at least 0, got -1"},
+      {"renames scale and tracker",
+       "update_scale_",
+       {one, "i32[1]", "f32[1]"},
+       {},
+       "-> " + one + " i32[1]"},
+      {"counts in i32",
+       "update_scale_",
+       {one, one, one},
+       {},
+       "expects operand 'growth_tracker' of dtype i32, got f32[]"},
+      {"backs off",
+       "update_scale_",
+       {one, "i32[]", one},
+       {{"backoff_factor", 2}},
+       "expects attribute 'backoff_factor' to be in [0.0, 1.0], got 2"},
+      {"grows now and then",
+       "update_scale_",
+       {one, "i32[]", one},
+       {{"growth_interval", 0}},
+       "expects attribute 'growth_interval' to be at least 1, got 0"},
+      {"counts no further than i32",
+       "update_scale_",
+       {one, "i32[]", one},
+       {{"growth_interval", int64_t(1) << 31}},
+       "expects attribute 'growth_interval' to fit 32 bits, got 2147483648"},
   };
 }
 
@@ -419,6 +536,20 @@ TEST(CoreOpsRandom, Uses) {
 /// Optimiser steps come out as their table says.
 TEST(CoreOpsOptimizer, Uses) {
   expectOutcomes(optimizerUses());
+}
+
+/// Scaling and clipping come out as their table says.
+TEST(CoreOpsGradient, Uses) {
+  expectOutcomes(gradientUses());
+}
+
+/// All gradients of a list are written, and each has a new name.
+TEST(CoreOpsGradient, EffectsOfLists) {
+  EXPECT_EQ(effectsOf({"", "unscale_", {"f32[]", "f32[]", "f32[2]", "f32[3]", "f32[4]"}, {}, ""}),
+            "reads 0 1 2 3 4, writes 0 2 3 4, views 0:0, views 2:1, views 3:2, views 4:3");
+  EXPECT_EQ(effectsOf({"", "clip_", {"f32[]", "f32[2]", "f32[3]"}, {{"max_norm", 1}}, ""}),
+            "reads 0 1 2, writes 1 2, views 1:0, views 2:1");
+  EXPECT_EQ(effectsOf({"", "global_norm", {"f32[2]", "f32[3]"}, {}, ""}), "reads 0 1");
 }
 
 } // namespace

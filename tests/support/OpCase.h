@@ -26,6 +26,8 @@ struct Arg {
   DType dtype = DType::F32; ///< of Fixed
   Value scalar = {};        ///< of Scalar
   RNGState state = {};      ///< of RNG
+  /// Of Fixed: the op takes no other dtype, also where the host computes in f64.
+  bool isOnlyDType = false;
 
   bool isTensor() const { return kind < ArgKind::Scalar; }
 };

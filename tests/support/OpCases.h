@@ -120,6 +120,12 @@ inline Arg fixed(DType dtype, Arg arg) {
   arg.dtype = dtype;
   return arg;
 }
+/// Of the one dtype that the op takes.
+inline Arg always(DType dtype, Arg arg) {
+  arg = fixed(dtype, std::move(arg));
+  arg.isOnlyDType = true;
+  return arg;
+}
 inline Arg indices(Shape shape, std::vector<double> values) {
   return given(std::move(shape), std::move(values), ArgKind::Index);
 }

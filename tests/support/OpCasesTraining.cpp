@@ -193,6 +193,11 @@ static std::vector<OpCase> sgdCases() {
   for (Arg rate : {hostScalar(0.25), hostScalar(int64_t(2)), fixed(DType::F32, given({}, {0.25})),
                    fixed(DType::F64, given({}, {0.25})), given({}, {0.5})})
     cases.push_back({"the rate as an operand", states({5, 7}, 2) + std::vector{noArg, rate}});
+  for (double foundInf : {0.0, 1.0})
+    cases.push_back(
+        {"found_inf",
+         states({5, 7}, 3) + std::vector{noArg, always(DType::F32, given({1}, {foundInf}))},
+         {{"lr", 0.5}, {"momentum", 0.9}}});
   cases.push_back({"a wider buffer",
                    states({5, 7}, 2) + std::vector{fixed(DType::F64, random({5, 7}, 3))},
                    {{"lr", 0.5}, {"momentum", 0.9}}});
@@ -221,6 +226,11 @@ static std::vector<OpCase> adamCases() {
     cases.push_back({"the rate as an operand",
                      states({5, 7}, 4, 3) + std::vector{third, operand},
                      {{"eps", 0.01}}});
+  for (double foundInf : {0.0, 1.0})
+    cases.push_back({"found_inf",
+                     states({5, 7}, 4, 3) +
+                         std::vector{third, noArg, always(DType::F32, given({}, {foundInf}))},
+                     rate});
   std::vector<Arg> wide = states({5, 7}, 4, 3);
   for (unsigned i : {2, 3})
     wide[i] = fixed(DType::F32, wide[i]);
@@ -228,7 +238,87 @@ static std::vector<OpCase> adamCases() {
   return cases;
 }
 
+//===----------------------------------------------------------------------===//
+// Loss scaling and clipping
+//===----------------------------------------------------------------------===//
+
+/// What gradients the ops get after `args`.
+static std::vector<OpCase> gradientCases(const std::vector<Arg> &args, const Attributes &attributes,
+                                         double scale) {
+  auto scaled = [scale](Arg gradient) {
+    for (double &value : gradient.values)
+      value *= scale;
+    return gradient;
+  };
+  std::vector<OpCase> cases;
+  auto add = [&](std::string name, std::vector<Arg> gradients) {
+    for (Arg &gradient : gradients)
+      gradient = scaled(gradient);
+    cases.push_back({std::move(name), args + gradients, attributes});
+  };
+  for (const auto &[name, shape] : stateShapes) {
+    add(name, states(shape, 1));
+    cases.back().isLarge = shape.size() == 2 && shape[0] == 70000;
+  }
+  add("several", {random({5, 7}, 1), random({33}, 2), random({0, 3}, 3), random({}, 4)});
+  add("of other dtypes", {random({5, 7}, 1), fixed(DType::F32, random({9}, 2)),
+                          fixed(DType::F64, random({4, 2}, 3)), random({3, 3}, 4)});
+  add("one infinity", {random({5, 7}, 1), given({3}, {1, -inf, 2})});
+  add("nan", {given({2}, {notANumber, 1}), random({5, 7}, 1)});
+  std::vector<Arg> many;
+  for (unsigned i = 0; i < 300; ++i)
+    many.push_back(random({1 + i % 7}, i + 1));
+  add("more than a launch holds", many);
+  cases.back().isLarge = true;
+  add("more than a block each", {random({129, 128}, 1), random({70001}, 2), random({5}, 3)});
+  cases.back().isLarge = true;
+  return cases;
+}
+
+static std::vector<OpCase> unscaleCases() {
+  auto with = [](double foundInf, double inverse) {
+    return std::vector{always(DType::F32, given({}, {foundInf})),
+                       always(DType::F32, given({1}, {inverse}))};
+  };
+  std::vector<OpCase> cases = gradientCases(with(0, 1.0 / 3), {}, 1);
+  cases.push_back({"found before", with(1, 0.25) + states({5, 7}, 2)});
+  cases.push_back({"a scale of 1", with(0, 1) + states({5, 7}, 2)});
+  return cases;
+}
+
+static std::vector<OpCase> globalNormCases() {
+  return gradientCases({}, {}, 1) + gradientCases({}, {{"p", inf}}, 1) +
+         gradientCases({}, {}, 1e-3);
+}
+
+static std::vector<OpCase> clipCases() {
+  std::vector<OpCase> cases = gradientCases({given({}, {3})}, {{"max_norm", 0.5}}, 1);
+  for (double norm : {0.0, 0.5, inf, notANumber})
+    cases.push_back({"a norm at a limit",
+                     std::vector{fixed(DType::F32, given({1}, {norm}))} + states({5, 7}, 2),
+                     {{"max_norm", 0.5}}});
+  cases.push_back(
+      {"to nothing", std::vector{given({}, {3})} + states({5, 7}, 2), {{"max_norm", 0.0}}});
+  return cases;
+}
+
+static std::vector<OpCase> updateScaleCases() {
+  auto scaler = [](std::string name, double scale, double tracker, double foundInf) {
+    return OpCase{std::move(name),
+                  {always(DType::F32, given({}, {scale})), always(DType::I32, given({}, {tracker})),
+                   always(DType::F32, given({1}, {foundInf}))},
+                  {{"growth_interval", 4}, {"growth_factor", 3.0}, {"backoff_factor", 0.3}}};
+  };
+  return {scaler("one element", 1024, 0, 0), scaler("growth", 1000.1, 3, 0),
+          scaler("backoff", 1000.1, 2, 1), scaler("growth beyond f32", 3e38, 3, 0)};
+}
+
 void rondo::addOptimizerCases(OpCaseTable &table) {
+  table.push_back({"unscale_", floats, unscaleCases});
+  table.push_back({"global_norm", floats, globalNormCases});
+  table.push_back({"clip_", floats, clipCases});
+  table.push_back({"update_scale_", {DType::F32}, updateScaleCases, OpCheck::SameDType});
+  table.back().lacks = "empty: it has three numbers";
   table.push_back({"sgd_", floats, sgdCases});
   table.push_back({"adam_", floats, adamCases});
 }

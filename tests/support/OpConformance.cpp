@@ -292,6 +292,12 @@ private:
     return !test_.isLarge && numTensors > (arrangement.operands ? 0 : 1);
   }
 
+  /// Does the op write the operand? All that are variadic, if it writes the first of them.
+  bool isWritten(unsigned i) const {
+    unsigned last = spec_.operands.size() - 1;
+    return llvm::is_contained(spec_.writes, spec_.isVariadic() ? std::min(i, last) : i);
+  }
+
   /// Of what the case gave row-major, in another layout; empty unless all results are tensors.
   std::vector<Type> resultTypes(Layout layout) const {
     std::vector<Type> types;
@@ -312,10 +318,10 @@ private:
     std::vector<OperandInit> operands, copies;
     for (unsigned i = 0; i < test_.args.size(); ++i) {
       Layout layout = arrangement.operand(i);
-      if (layout == Layout::Expanded && llvm::is_contained(spec_.writes, i))
+      if (layout == Layout::Expanded && isWritten(i))
         layout = Layout::Sliced;
       operands.push_back(operandOf(test_.args[i], dtype_, layout));
-      copies.push_back(copyOf(operands.back(), inDouble_));
+      copies.push_back(copyOf(operands.back(), inDouble_ && !test_.args[i].isOnlyDType));
     }
     RNGState state = initialState;
     std::vector<Type> types;
