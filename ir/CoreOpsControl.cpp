@@ -75,7 +75,7 @@ void rondo::addControlOps(OpTable &table) {
                 .in("inputs*:any")
                 .variadicOut("")
                 .bodies(BodyKind::Region));
-  table.add(OpDef("checkpoint", "ops to be computed again in the backward rather than saved")
+  table.add(OpDef(core::checkpointOp, "ops to be computed again in the backward rather than saved")
                 .in("inputs*:any")
                 .variadicOut("")
                 .bodies(BodyKind::Region));

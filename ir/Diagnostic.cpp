@@ -92,6 +92,10 @@ Diagnostic &DiagnosticList::warning(Location location, const llvm::Twine &messag
   return add(Severity::Warning, std::move(location), message);
 }
 
+Diagnostic &DiagnosticList::remark(Location location, const llvm::Twine &message) {
+  return add(Severity::Note, std::move(location), message);
+}
+
 std::optional<Diagnostic> DiagnosticList::summaryOfDropped() const {
   if (errors_ <= limit_)
     return std::nullopt;

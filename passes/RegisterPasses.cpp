@@ -7,6 +7,7 @@
 #include "rondo/passes/CUDAGraphTransform.h"
 #include "rondo/passes/PassRegistry.h"
 #include "rondo/passes/Passes.h"
+#include "rondo/passes/Rematerialise.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -107,6 +108,30 @@ static MadePass makeUseGenerator(const PassOptions &text) {
   if (options.generator.empty())
     return text.error("generator", "is empty, expected the name of a generator");
   return createUseGeneratorPass(std::move(options));
+}
+
+//===----------------------------------------------------------------------===//
+// rematerialise
+//===----------------------------------------------------------------------===//
+
+static MadePass makeRematerialise(const PassOptions &text) {
+  constexpr RecomputeRemarks remarks[] = {RecomputeRemarks::None, RecomputeRemarks::Summary,
+                                          RecomputeRemarks::Values};
+  llvm::SmallVector<llvm::StringRef, 3> names;
+  for (RecomputeRemarks single : remarks)
+    names.push_back(recomputeRemarksName(single));
+  RematerialiseOptions options;
+  int64_t budget = 0;
+  std::string chosen;
+  llvm::Error error = llvm::Error::success();
+  take(text.getInt("budget", 0, 0, INT64_MAX), budget, error);
+  take(text.getChoice("remarks", recomputeRemarksName(options.remarks), names), chosen, error);
+  if (error)
+    return error;
+  if (text.has("budget"))
+    options.budget = budget;
+  options.remarks = remarks[llvm::find(names, chosen) - names.begin()];
+  return createRematerializationPass(options);
 }
 
 //===----------------------------------------------------------------------===//
@@ -232,6 +257,12 @@ llvm::Error rondo::registerPasses(PassRegistry &registry,
         {"first-microbatch", "none",
          "'flag': a bool on the device says that buffers are overwritten"}},
        makeAccumulateGradients},
+      {"rematerialise",
+       "computes again in the backward what is tagged or in a checkpoint, or does not fit a budget",
+       {{"budget", "", "bytes that the forward may save; default: as much as the tags leave"},
+        {"remarks", "summary",
+         "'summary' of bytes and work, 'values' with each that is recomputed, or 'none'"}},
+       makeRematerialise},
       {"execution",
        "lets every op be claimed by the first executor that accepts it",
        {{"executors", "", "names in order of priority, such as 'a+b'; default: all"}},

@@ -12,8 +12,8 @@ static bool writesNothing(const OpSpec &spec) {
          spec.bodies == BodyKind::None;
 }
 
-StorageWrites::StorageWrites(const Trace &trace, const StorageRoots &roots)
-    : trace_(trace), roots_(roots), flags_(trace.numValues(), 0) {
+StorageWrites::StorageWrites(const Trace &trace, const StorageRoots &roots, ArgumentOverlap overlap)
+    : trace_(trace), roots_(roots), overlap_(overlap), flags_(trace.numValues(), 0) {
   addBody(Trace::topBody());
 }
 
@@ -70,36 +70,40 @@ void StorageWrites::addBody(BodyId body) {
   }
   // Only now is it known what is shared.
   for (auto [root, position] : pending) {
-    bool isShared = !root || (flags_[root.index()] & Shared);
+    bool isShared =
+        !root || (overlap_ == ArgumentOverlap::Assumed && (flags_[root.index()] & Shared));
     addPosition(isShared ? sharedWrites_[body] : ownWrites_[root], position);
   }
 }
 
-llvm::ArrayRef<uint32_t> StorageWrites::positions(ValueId root) const {
-  if (flags_[root.index()] & Shared) {
-    auto it = sharedWrites_.find(trace_.owner(root));
-    return it == sharedWrites_.end() ? llvm::ArrayRef<uint32_t>() : it->second;
-  }
-  if (!(flags_[root.index()] & Written))
-    return {};
-  auto it = ownWrites_.find(root);
-  return it == ownWrites_.end() ? llvm::ArrayRef<uint32_t>() : it->second;
+std::pair<llvm::ArrayRef<uint32_t>, llvm::ArrayRef<uint32_t>>
+StorageWrites::positions(ValueId root) const {
+  llvm::ArrayRef<uint32_t> own, shared;
+  uint8_t flags = flags_[root.index()];
+  if (flags & Written)
+    if (auto it = ownWrites_.find(root); it != ownWrites_.end())
+      own = it->second;
+  if (flags & Shared)
+    if (auto it = sharedWrites_.find(trace_.owner(root)); it != sharedWrites_.end())
+      shared = it->second;
+  return {own, shared};
+}
+
+/// One past the last of `writes` before `position`; 0 if there is none.
+static uint32_t lastBefore(llvm::ArrayRef<uint32_t> writes, uint32_t position) {
+  size_t before = llvm::lower_bound(writes, position) - writes.begin();
+  return before > 0 ? writes[before - 1] + 1 : 0;
 }
 
 uint32_t StorageWrites::lastWriteBefore(ValueId value, uint32_t position) const {
   uint32_t last = 0;
   for (ValueId root : roots_.roots(value)) {
-    llvm::ArrayRef<uint32_t> writes = positions(root);
-    size_t before = llvm::lower_bound(writes, position) - writes.begin();
-    if (before > 0)
-      last = std::max(last, writes[before - 1] + 1);
+    auto [own, shared] = positions(root);
+    last = std::max({last, lastBefore(own, position), lastBefore(shared, position)});
   }
   return last;
 }
 
 bool StorageWrites::isWrittenAfter(ValueId value, uint32_t position) const {
-  return llvm::any_of(roots_.roots(value), [&](ValueId root) {
-    llvm::ArrayRef<uint32_t> writes = positions(root);
-    return !writes.empty() && writes.back() > position;
-  });
+  return lastWriteBefore(value, UINT32_MAX) > position + 1;
 }

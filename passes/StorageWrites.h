@@ -12,16 +12,21 @@
 
 namespace rondo {
 
+/// May two arguments of a body name overlapping storage? Passes that change what is written or
+/// reordered assume so; who runs a trace refuses arguments that overlap one that is written.
+enum class ArgumentOverlap : uint8_t { Assumed, NotWhereWritten };
+
 /// The writes of every body of a trace, by storage. Found in one sweep. Borrowed: valid until the
 /// trace changes, and only for values that existed when it was made. Positions index
 /// `trace.ops(body)`, where `body` is the one that holds the value.
 class StorageWrites {
 public:
-  StorageWrites(const Trace &trace, const StorageRoots &roots);
+  StorageWrites(const Trace &trace, const StorageRoots &roots,
+                ArgumentOverlap overlap = ArgumentOverlap::Assumed);
 
   /// True if something other than the ops of the body can reach the storage: it came in as an
-  /// argument, or an op with unknown effects was given it. All shared storages of a body count as
-  /// one: a caller may pass tensors that overlap, and an op with unknown effects may touch any.
+  /// argument, or an op with unknown effects was given it. An op with unknown effects may touch
+  /// any shared storage of the body; if overlap is assumed, so does a write to one of them.
   bool isShared(ValueId value) const { return hasFlag(value, Shared); }
   /// True if an op of the body writes the storage, or is given it and has unknown effects.
   bool isWritten(ValueId value) const { return hasFlag(value, Written); }
@@ -44,13 +49,14 @@ private:
                  std::vector<std::pair<ValueId, uint32_t>> &pending);
   void flag(ValueId value, uint8_t flags);
   bool hasFlag(ValueId value, Flag flag) const;
-  /// The writes that may hit the storage rooted at `root`.
-  llvm::ArrayRef<uint32_t> positions(ValueId root) const;
+  /// The writes that may hit the storage rooted at `root`: of it alone, and of all that is shared.
+  std::pair<llvm::ArrayRef<uint32_t>, llvm::ArrayRef<uint32_t>> positions(ValueId root) const;
 
   const Trace &trace_;
   const StorageRoots &roots_;
+  const ArgumentOverlap overlap_;
   std::vector<uint8_t> flags_;                     ///< by root
-  llvm::DenseMap<ValueId, Positions> ownWrites_;   ///< by root that is not shared
+  llvm::DenseMap<ValueId, Positions> ownWrites_;   ///< by root; with overlap, that is not shared
   llvm::DenseMap<BodyId, Positions> sharedWrites_; ///< to any shared root of the body
 };
 

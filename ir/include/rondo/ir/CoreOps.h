@@ -14,12 +14,13 @@ namespace rondo {
 /// Registers every core op. Errors: a name is already taken.
 llvm::Error registerCoreOps(OpRegistry &registry);
 
-/// Ops that the passes themselves create. Looked up by name once; everything else goes by effects.
+/// Ops that the passes themselves create or dissolve. Looked up by name once; everything else goes by effects.
 namespace core {
 inline constexpr llvm::StringLiteral returnOp = "return";
 inline constexpr llvm::StringLiteral delOp = "del";
 inline constexpr llvm::StringLiteral cudaGraphOp = "cuda_graph";
 inline constexpr llvm::StringLiteral fusedOp = "fused";
+inline constexpr llvm::StringLiteral checkpointOp = "checkpoint";
 } // namespace core
 
 } // namespace rondo

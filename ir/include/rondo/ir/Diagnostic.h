@@ -62,6 +62,8 @@ public:
   /// The reference is valid until the next call; writing to a dropped diagnostic is harmless.
   Diagnostic &error(Location location, const llvm::Twine &message);
   Diagnostic &warning(Location location, const llvm::Twine &message);
+  /// Says what was done; nothing is wrong. Printed as a note; counts as a warning for the limit.
+  Diagnostic &remark(Location location, const llvm::Twine &message);
 
   bool hasErrors() const { return errors_ != 0; }
   size_t numErrors() const { return errors_; }
