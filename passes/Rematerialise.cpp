@@ -337,17 +337,21 @@ std::string RematerializationPass::optionsText() const {
   return os.str();
 }
 
+/// `1 op`, `2 ops`.
+static std::string counted(size_t count, llvm::StringRef noun) {
+  return (llvm::Twine(count) + " " + noun + (count == 1 ? "" : "s")).str();
+}
+
 static void remark(const Trace &forward, const RematerialiseReport &report, bool namesValues,
                    DiagnosticList &diagnostics) {
   std::string text;
-  llvm::raw_string_ostream(text) << "recomputes " << report.values.size()
-                                 << " saved values: the forward saves " << report.after.savedBytes
-                                 << " bytes instead of " << report.before.savedBytes
-                                 << "; the backward repeats " << report.numOps << " ops, "
-                                 << llvm::format("%.1f", 100 * report.share())
-                                 << " % of the forward's work";
+  llvm::raw_string_ostream os(text);
+  os << "recomputes " << counted(report.values.size(), "saved value") << ": the forward saves "
+     << report.after.savedBytes << " bytes instead of " << report.before.savedBytes
+     << "; the backward repeats " << counted(report.numOps, "op") << ", "
+     << llvm::format("%.1f", 100 * report.share()) << " % of the forward's work";
   Location location{"", 0, 0, "@" + forward.name().str()};
-  Diagnostic &remark = diagnostics.remark(location, text);
+  Diagnostic &remark = diagnostics.remark(location, os.str());
   for (const RecomputedValue &value : report.values)
     if (namesValues)
       remark.note(location, "recomputes %" + value.name +

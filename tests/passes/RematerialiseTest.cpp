@@ -644,7 +644,7 @@ TEST_F(RematerialiseBudgetTest, CheapestFirst) {
   EXPECT_EQ(half.report.after.work, 2. * matrix);
   EXPECT_GT(half.report.share(), 0);
   EXPECT_LT(half.report.share(), 1);
-  EXPECT_THAT(half.diagnostics, HasSubstr("@f: note: recomputes 1 saved values: the forward saves "
+  EXPECT_THAT(half.diagnostics, HasSubstr("@f: note: recomputes 1 saved value: the forward saves "
                                           "1048576 bytes instead of 2097152"));
   EXPECT_THAT(half.diagnostics, HasSubstr("recomputes %a, for the budget"));
 
