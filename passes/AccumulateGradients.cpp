@@ -211,7 +211,7 @@ bool GradientChoice::isNamed(unsigned result, llvm::StringRef text) const {
     return false;
   llvm::StringRef path = pair_.forward().valuePath(argument(result));
   return text == pair_.forward().name(argument(result)) || text == path ||
-         (path.consume_front(text) && path.startswith("."));
+         (path.consume_front(text) && path.consume_front("."));
 }
 
 /// A name may be that of a gradient which is missing; not of something else.

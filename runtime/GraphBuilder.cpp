@@ -22,6 +22,8 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 
 using namespace rondo;
@@ -436,14 +438,8 @@ public:
         slack_(std::max<uint64_t>(entry.buffers.size(), 64) * 4 * DeviceAPI::allocationAlignment) {}
 
   llvm::Error run() {
-    // Memory that is there, as libraries and drivers may ask about it. Nothing is done to it, so
-    // the buffers may overlap, and reach beyond it: what matters is that their addresses differ by
-    // unlike amounts.
-    llvm::Expected<StorageRef> room = Storage::allocate(request_.device, 2 * slack_);
-    if (!room)
-      return room.takeError();
-    room_ = std::move(*room);
-
+    if (llvm::Error error = makeRoom(2 * slack_))
+      return error;
     // The last ways take more graphs, and are for kernels whose parameters have noise in them, or
     // depend on the alignment of their buffers.
     size_t leastProblems = ~size_t(0);
@@ -451,6 +447,13 @@ public:
       if (probing == Probing::Plain && entry_.hasCalls)
         continue; // libraries leave pointers to their own structs in what they submit
       llvm::Expected<PatchTable> table = explain(probing);
+      if (!table && !isSpread_ && isRefusal(table)) {
+        llvm::consumeError(table.takeError());
+        isSpread_ = true;
+        if (llvm::Error error = makeRoom(spreadBytes()))
+          return error;
+        table = explain(probing);
+      }
       if (!table)
         return table.takeError();
       size_t numProblems = 0;
@@ -500,22 +503,74 @@ private:
     return request_.schedule.scalarKinds[scalar.number];
   }
 
-  /// Was a kernel given a value that it does not take? Then `expected` is as before.
-  static bool isAboutValues(llvm::Expected<PatchTable> &expected) {
+  static bool isOfKind(llvm::Expected<PatchTable> &expected, DeviceErrorKind kind) {
     llvm::Error error = expected.takeError();
-    bool result = deviceErrorKind(error) == DeviceErrorKind::NotCapturable;
+    bool result = deviceErrorKind(error) == kind;
     expected = std::move(error);
     return result;
   }
+  /// Was a kernel given a value that it does not take?
+  static bool isAboutValues(llvm::Expected<PatchTable> &expected) {
+    return isOfKind(expected, DeviceErrorKind::NotCapturable);
+  }
+  /// Did a library look at its arguments and not like that they overlap?
+  static bool isRefusal(llvm::Expected<PatchTable> &expected) {
+    return isOfKind(expected, DeviceErrorKind::InvalidArgument);
+  }
 
-  /// Offsets into the room, each another.
-  std::vector<uint64_t> drawOffsets(size_t count, uint64_t unit) {
+  //===--- Addresses ------------------------------------------------------===//
+  // The room is memory that is there, as libraries and drivers may ask about it. Nothing is done to
+  // it, so the buffers may overlap, and reach beyond it: what matters is that their addresses
+  // differ by unlike amounts. Only if that is refused there is room for all, spread out.
+
+  llvm::Error makeRoom(uint64_t bytes) {
+    room_.reset();
+    llvm::Expected<StorageRef> room = Storage::allocate(request_.device, bytes);
+    if (!room)
+      return room.takeError();
+    room_ = std::move(*room);
+    return llvm::Error::success();
+  }
+
+  uint64_t bytesOf(const Buffer &buffer) const {
+    return request_.schedule.storages[buffer.storage].bytes;
+  }
+  static constexpr uint64_t mostGap = 16; ///< between buffers that are spread, in units
+
+  uint64_t spreadBytes() const {
+    uint64_t bytes = slack_; // fills and copies reach as far
+    for (const Buffer &buffer : entry_.buffers)
+      bytes += bytesOf(buffer) + (mostGap + 2) * DeviceAPI::allocationAlignment;
+    return bytes;
+  }
+
+  /// Offsets into the room, by buffer.
+  std::vector<uint64_t> drawOffsets(uint64_t unit) {
+    return isSpread_ ? drawSpreadOffsets(unit) : drawAnyOffsets(unit);
+  }
+
+  /// Each is another, also than those drawn before.
+  std::vector<uint64_t> drawAnyOffsets(uint64_t unit) {
     std::vector<uint64_t> offsets;
-    llvm::DenseSet<uint64_t> drawn;
-    while (offsets.size() < count) {
+    while (offsets.size() < entry_.buffers.size()) {
       uint64_t offset = random_() % (slack_ / unit) * unit;
-      if (drawn.insert(offset).second)
+      if (drawn_.insert(offset).second)
         offsets.push_back(offset);
+    }
+    return offsets;
+  }
+
+  /// One behind the other, in any order.
+  std::vector<uint64_t> drawSpreadOffsets(uint64_t unit) {
+    std::vector<uint32_t> order(entry_.buffers.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random_);
+    std::vector<uint64_t> offsets(order.size());
+    uint64_t end = 0;
+    for (uint32_t i : order) {
+      offsets[i] = end + random_() % mostGap * unit;
+      end = llvm::alignTo(offsets[i] + bytesOf(entry_.buffers[i]) + unit,
+                          DeviceAPI::allocationAlignment);
     }
     return offsets;
   }
@@ -528,14 +583,15 @@ private:
     bool isCongruent = probing == Probing::Congruent;
     uint64_t unit = isCongruent ? DeviceAPI::allocationAlignment : DeviceAPI::minAlignment;
     std::vector<PatchSource> sources;
-    std::vector<uint64_t> offsets = drawOffsets(2 * entry_.buffers.size(), unit);
-    for (const Buffer &buffer : entry_.buffers) {
+    drawn_.clear();
+    const std::array<std::vector<uint64_t>, 2> offsets = {drawOffsets(unit), drawOffsets(unit)};
+    for (size_t b = 0; b < entry_.buffers.size(); ++b) {
+      const Buffer &buffer = entry_.buffers[b];
       PatchSource source{PatchSource::Address, {asWord(buffer.address)}};
       bases[0].relocations[buffer.storage] = buffer.address;
       for (unsigned i = 1; i < 3; ++i) {
         uint64_t residue = isCongruent ? asWord(buffer.address) % unit : 0;
-        std::byte *address = room_->data() + offsets.back() + residue;
-        offsets.pop_back();
+        std::byte *address = room_->data() + offsets[i - 1][b] + residue;
         bases[i].relocations[buffer.storage] = address;
         source.values[i] = asWord(address);
       }
@@ -620,6 +676,8 @@ private:
   const GraphRequest &request_;
   const uint64_t slack_; ///< addresses lie in so many bytes, and memory reaches as far beyond
   StorageRef room_;
+  bool isSpread_ = false;
+  llvm::DenseSet<uint64_t> drawn_;
   std::mt19937_64 random_;
 };
 

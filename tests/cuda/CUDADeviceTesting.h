@@ -29,7 +29,9 @@ inline CUDATestKernels loadTestKernels(DeviceAPI &device) {
   CUDATestKernels symbols = testKernelSymbols();
   return {loadTestKernel(device, symbols.add1), loadTestKernel(device, symbols.axpy),
           loadTestKernel(device, symbols.waitFlag), loadTestKernel(device, symbols.writeToAddress),
-          loadTestKernel(device, symbols.clusterSize)};
+          loadTestKernel(device, symbols.clusterSize),
+          loadTestKernel(device, symbols.philoxWords),
+          symbols.curandWords ? loadTestKernel(device, symbols.curandWords) : nullptr};
 }
 
 /// An int, 0, in memory of the host that kernels see.

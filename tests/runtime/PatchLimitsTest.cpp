@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 namespace {
 
 /// What a kernel's parameters are beside its addresses.
-enum class Habit { Plain, Hides, Noisy, Aligns };
+enum class Habit { Plain, Hides, Noisy, Aligns, Refuses };
 
 class OddKernel : public Kernel {
 public:
@@ -32,6 +32,9 @@ public:
       block.padding = uint32_t(noise += 0x9e3779b9);
     if (habit_ == Habit::Aligns)
       block.alignment = uint64_t(args.operands[0].i64 | args.results[0].i64) % 256;
+    if (uint64_t bytes = count_ * sizeof(float);
+        habit_ == Habit::Refuses && block.from < block.to + bytes && block.to < block.from + bytes)
+      return makeDeviceError(DeviceErrorKind::InvalidArgument, "memory overlaps");
     KernelLaunch launch;
     launch.function = reinterpret_cast<const void *>(&run);
     launch.parameters = {reinterpret_cast<const std::byte *>(&block), sizeof(block)};
@@ -177,6 +180,31 @@ TEST_F(PatchLimitsTest, Alignment) {
   EXPECT_THAT(program->takeRemarks(), ElementsAre(HasSubstr("modulo 256")));
 }
 
+// A kernel that looks whether its memory overlaps, as libraries do, is followed like any other: it
+// is looked at with memory that is large enough.
+TEST_F(PatchLimitsTest, RefusesOverlap) {
+  odd.habit = Habit::Refuses;
+  std::vector<const Executor *> executors = {&odd, &host};
+  ProgramOptions options;
+  options.poison = options.checkGraphs = true;
+  Program program =
+      cantFail(compile(parse(R"(trace @t(%x: f32[100000]) {
+  %n: f32[100000] = neg(%x)
+  return(%n)
+})"),
+                       device, executors, pipelineOf(patchingPipeline.str(), executors), options));
+  for (unsigned i = 0; i < 10; ++i) {
+    Tensor x = floats(std::vector<float>(100000, float(i)));
+    held.push_back(forward(program, {x}));
+    ASSERT_EQ(held.back().size(), 1u);
+    EXPECT_EQ(valuesOf(held.back()[0]), Doubles(100000, -double(i)));
+  }
+  EXPECT_EQ(program.counters().captures, 1u);
+  EXPECT_EQ(program.counters().recaptures, 0u);
+  EXPECT_EQ(program.counters().patches, 9u);
+  EXPECT_THAT(program.takeRemarks(), IsEmpty());
+}
+
 // Hooks are called around captures that are made anew, too, and only around these; the error of one
 // lets go of the graph.
 TEST_F(PatchLimitsTest, Hooks) {
@@ -228,11 +256,11 @@ TEST(PatchLimitsAsynchronousTest, RecapturesInFlight) {
   DeviceRef device = createHostDevice({.asynchronous = true});
   std::unique_ptr<Stream> stream = cantFail(device->createStream());
   std::vector<const Executor *> executors = {&odd, &host};
-  Program program = cantFail(
-      compile(cantFail(parsePair("trace @t(%x: f32[8]) {\n  %n: f32[8] = neg(%x)\n"
-                                 "  %m: f32[8] = add(%n, %x)\n  return(%m)\n}",
-                                 "t", registry)),
-              device, executors, pipelineOf(patchingPipeline.str(), executors)));
+  Program program =
+      cantFail(compile(cantFail(parsePair("trace @t(%x: f32[8]) {\n  %n: f32[8] = neg(%x)\n"
+                                          "  %m: f32[8] = add(%n, %x)\n  return(%m)\n}",
+                                          "t", registry)),
+                       device, executors, pipelineOf(patchingPipeline.str(), executors)));
   std::vector<Value> kept;
   std::vector<llvm::SmallVector<Value>> all;
   for (unsigned i = 0; i < 30; ++i) {

@@ -21,7 +21,9 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <ostream>
 #include <random>
 #include <set>
@@ -82,7 +84,6 @@ public:
   }
 
 private:
-  static constexpr size_t slack = 1 << 16; ///< addresses of rehearsals lie in so many bytes
   using Contents = std::vector<std::vector<std::byte>>;
   /// The one that is launched, two with the memory elsewhere, and the control.
   using Graphs = std::array<std::unique_ptr<Graph>, 4>;
@@ -91,27 +92,27 @@ private:
     std::vector<PatchSource> sources; ///< of each block of memory
   };
 
-  /// Addresses that differ from those of the run by multiples of `unit`. Where the first graph has
-  /// its blocks they do not overlap, as when it runs.
+  /// Addresses that differ from those of the run by multiples of `unit`. In no graph do blocks
+  /// overlap, which some libraries refuse.
   llvm::Expected<Probes> place(llvm::ArrayRef<llvm::ArrayRef<std::byte>> memory, uint64_t unit) {
     Probes probes{nullptr, std::vector<PatchSource>(memory.size())};
-    std::set<uint64_t> drawn; // no two addresses are the same
-    uint64_t end = 0, most = 0;
-    for (size_t i = 0; i < memory.size(); ++i) {
-      uint64_t first = end + random_() % 16 * unit;
-      end = llvm::alignTo(first + memory[i].size() + unit, DeviceAPI::allocationAlignment);
-      most = std::max(most, memory[i].size());
-      probes.sources[i].values[0] = first;
-      drawn.insert(first);
-    }
-    for (PatchSource &source : probes.sources)
-      for (unsigned graph : {1, 2}) {
-        do
-          source.values[graph] = random_() % (slack / unit) * unit;
-        while (!drawn.insert(source.values[graph]).second);
+    std::vector<size_t> order(memory.size());
+    std::iota(order.begin(), order.end(), 0);
+    uint64_t most = 0;
+    do {
+      for (unsigned graph = 0; graph < 3; ++graph) {
+        std::shuffle(order.begin(), order.end(), random_);
+        uint64_t end = 0;
+        for (size_t i : order) {
+          uint64_t first =
+              end + random_() % 64 * DeviceAPI::allocationAlignment + random_() % 16 * unit;
+          end = llvm::alignTo(first + memory[i].size() + unit, DeviceAPI::allocationAlignment);
+          probes.sources[i].values[graph] = first;
+        }
+        most = std::max(most, end);
       }
-    llvm::Expected<StorageRef> room =
-        Storage::allocate(device_, std::max(end, most + slack) + DeviceAPI::allocationAlignment);
+    } while (!canBeTold(probes.sources));
+    llvm::Expected<StorageRef> room = Storage::allocate(device_, most + 2 * unit);
     if (!room)
       return room.takeError();
     probes.room = std::move(*room);
@@ -119,6 +120,19 @@ private:
       for (uint64_t &value : probes.sources[i].values)
         value += asWord(probes.room->data()) + asWord(memory[i].data()) % unit;
     return probes;
+  }
+
+  /// Does each block change in its own way, and by more than what is left of an address modulo its
+  /// alignment?
+  static bool canBeTold(llvm::ArrayRef<PatchSource> sources) {
+    constexpr int64_t least = DeviceAPI::allocationAlignment;
+    std::set<std::pair<int64_t, int64_t>> changes;
+    return llvm::all_of(sources, [&](const PatchSource &source) {
+      int64_t first = int64_t(source.values[1] - source.values[0]),
+              second = int64_t(source.values[2] - source.values[0]);
+      return std::abs(first) >= least && std::abs(second) >= least && first != second &&
+             changes.insert({first, second}).second;
+    });
   }
 
   llvm::Expected<Graphs> captureAll(const Kernel &kernel, const KernelArgs &args,

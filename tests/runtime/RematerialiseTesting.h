@@ -81,7 +81,7 @@ private:
     return Player(std::move(program), sample.values, target.device, /*movesAll=*/false);
   }
 
-  static bool isSaved(llvm::StringRef name) { return name.startswith("saved "); }
+  static bool isSaved(llvm::StringRef name) { return name.consume_front("saved "); }
 
   /// Is it a saved value that `dropout` made beside its result?
   static bool isMask(llvm::StringRef name, const Sample &sample) {
