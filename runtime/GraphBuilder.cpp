@@ -454,6 +454,10 @@ public:
           return error;
         table = explain(probing);
       }
+      if (!table && probing != Probing::Congruent && isRefusal(table)) {
+        llvm::consumeError(table.takeError()); // of how memory is aligned, perhaps
+        continue;
+      }
       if (!table)
         return table.takeError();
       size_t numProblems = 0;

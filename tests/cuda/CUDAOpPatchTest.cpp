@@ -36,6 +36,8 @@ TEST_P(CUDAOpPatchTest, EveryKernel) {
   for (const OpCases &cases : opCaseTable()) {
     if (!llvm::is_contained(cases.dtypes, GetParam()))
       continue;
+    if (llvm::StringRef(cases.op) == "print") // of a scalar: prints when it is put into a graph
+      continue;
     for (const std::string &failure : findDisagreements(target, cases, GetParam()))
       ADD_FAILURE() << cases.op << ' ' << failure;
   }

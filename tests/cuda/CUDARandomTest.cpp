@@ -32,8 +32,8 @@ std::vector<uint32_t> wordsOf(const DeviceRef &device, const void *symbol, Posit
   const void *function = cantFail(cuda::loadFunction(*device, symbol));
   StorageRef memory = cantFail(Storage::allocate(device, count * sizeof(uint32_t)));
   std::unique_ptr<Stream> stream = cantFail(device->createStream());
-  KernelLaunch launch =
-      PackedLaunch(function, position.seed, position.n, position.plane, count, memory->data());
+  PackedLaunch packed(function, position.seed, position.n, position.plane, count, memory->data());
+  KernelLaunch launch = packed;
   launch.grid = {(count + 255) / 256, 1, 1};
   launch.block = {256, 1, 1};
   cantFail(stream->launch(launch));

@@ -61,6 +61,11 @@ public:
       llvm::Expected<Graphs> graphs = captureAll(kernel, args, memory, *probes);
       if (!graphs) {
         llvm::Error error = graphs.takeError();
+        if (deviceErrorKind(error) == DeviceErrorKind::InvalidArgument &&
+            unit != DeviceAPI::allocationAlignment) { // it may want more than 16 bytes
+          problem = llvm::toString(std::move(error));
+          continue;
+        }
         if (deviceErrorKind(error) != DeviceErrorKind::NotCapturable)
           return error;
         llvm::consumeError(std::move(error));
@@ -226,9 +231,12 @@ private:
                                                  unsigned number, bool isRehearsal) {
     auto moved = [&](void *address) -> void * {
       auto *at = static_cast<std::byte *>(address);
-      for (size_t i = 0; i < memory.size(); ++i)
-        if (at >= memory[i].begin() && at <= memory[i].end() && at != nullptr)
-          return reinterpret_cast<std::byte *>(probes[i].values[number]) + (at - memory[i].begin());
+      // What is empty may lie at the end of its block; another block may begin there.
+      for (int room : {0, 1})
+        for (size_t i = 0; i < memory.size() && at; ++i)
+          if (at >= memory[i].begin() && at < memory[i].end() + room)
+            return reinterpret_cast<std::byte *>(probes[i].values[number]) +
+                   (at - memory[i].begin());
       return address;
     };
     std::vector<Slot> operands(args.operands.begin(), args.operands.end()),
