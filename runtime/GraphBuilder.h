@@ -162,6 +162,9 @@ private:
   llvm::SmallVector<PatchTable::Change, 4> changes_; ///< room to work in
 };
 
+/// Makes the graph of `entry`, without an exec. Errors name the op.
+llvm::Error buildNodes(const GraphRequest &request, GraphEntry &entry, BuildFailure &failure);
+
 /// Builds the graph of `region` for a call. Executes nothing. After an error nothing is left
 /// behind; `failure` says which op was to blame.
 llvm::Expected<GraphEntryRef> buildGraph(const GraphRequest &request, BuildFailure &failure);

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BlockRanges.cuh"
 #include "CombineLanes.cuh"
 #include "GradientDevice.h"
 #include "Pointwise.cuh"
@@ -20,20 +21,11 @@ static_assert(sizeof(UnscaleParams) <= 4096 && sizeof(ClipParams) <= 4096 &&
 
 namespace {
 
-/// The gradient of this block: the last of those that begin with it or before it.
-__device__ uint32_t gradientOfBlock(const GradientGroup &group) {
-  uint32_t gradient = 0;
-  for (uint32_t step = maxGroupedGradients / 2; step > 0; step /= 2)
-    if (gradient + step < group.numGradients && group.firstBlock[gradient + step] <= blockIdx.x)
-      gradient += step;
-  return gradient;
-}
-
 /// Calls `fn(x)` with every element of this block's chunk, and stores what it leaves in x if the
 /// group is written.
 template <typename C, bool isWritten, typename Fn>
 __device__ void forEachElement(const GradientGroup &group, Fn fn) {
-  uint32_t gradient = gradientOfBlock(group);
+  uint32_t gradient = itemOfBlock(group.firstBlock, group.numGradients);
   void *data = group.data[gradient];
   int64_t begin = int64_t(blockIdx.x - group.firstBlock[gradient]) * gradientChunk;
   int64_t left = group.counts[gradient] - begin;

@@ -1,5 +1,6 @@
 //===- PieceCopy.cu - Several copies at once ------------------------------===//
 
+#include "BlockRanges.cuh"
 #include "PieceCopyDevice.h"
 
 using namespace rondo::cuda;
@@ -7,15 +8,6 @@ using namespace rondo::cuda;
 namespace {
 
 static_assert(sizeof(PieceCopyParams) <= 4096, "parameters of a kernel");
-
-/// The piece of this block: the last of those that begin with it or before it.
-__device__ unsigned pieceOfBlock(const PieceCopyParams &p) {
-  unsigned piece = 0;
-  for (unsigned step = maxPieceCopies / 2; step > 0; step /= 2)
-    if (piece + step < p.numPieces && p.firstBlock[piece + step] <= blockIdx.x)
-      piece += step;
-  return piece;
-}
 
 /// Copies `count` elements with `threads` threads, of which this is `thread`.
 template <typename T>
@@ -39,7 +31,7 @@ __device__ void copyAs(const PieceCopyParams::Piece &piece, uint64_t thread, uin
 
 __global__ void __launch_bounds__(pieceCopyBlock)
     copyPieces(const __grid_constant__ PieceCopyParams p) {
-  unsigned index = pieceOfBlock(p);
+  unsigned index = itemOfBlock(p.firstBlock, p.numPieces);
   const PieceCopyParams::Piece &piece = p.pieces[index];
   unsigned first = p.firstBlock[index],
            end = index + 1 < p.numPieces ? p.firstBlock[index + 1] : p.numBlocks;

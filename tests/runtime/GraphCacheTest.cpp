@@ -272,22 +272,11 @@ protected:
   std::shared_ptr<GraphCache> cache;
 };
 
-constexpr llvm::StringLiteral twoRegions = R"(
-trace @t(%x: f32[2], %lr: f64) {
-  %a: f32[2] = neg(%x)
-  %b: f32[2] = add(%a, %a)
-  %s: f32[] = sum(%b)
-  %i: f64 = item(%s)
-  %c: f32[2] = mul(%b, %lr)
-  %d: f32[2] = neg(%c)
-  return(%d, %i)
-})";
-
 } // namespace
 
 // Every graph that is held can be looked at, and launched; entries without one are passed over.
 TEST_F(CachedProgramTest, ForEachGraph) {
-  std::unique_ptr<Program> program = cached(twoRegions, copyingPipeline);
+  std::unique_ptr<Program> program = cached(twoRegionsWithRate, copyingPipeline);
   ASSERT_TRUE(program);
   auto numNodes = [&] {
     std::vector<size_t> all;
@@ -309,7 +298,7 @@ TEST_F(CachedProgramTest, ForEachGraph) {
 
 // Counters say what happened: the first call of each region runs it, later ones replay.
 TEST_F(CachedProgramTest, Counters) {
-  auto program = cached(twoRegions, copyingPipeline);
+  auto program = cached(twoRegionsWithRate, copyingPipeline);
   ASSERT_TRUE(program);
   ASSERT_TRUE(cache);
   for (unsigned i = 0; i < 5; ++i)

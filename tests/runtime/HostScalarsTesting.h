@@ -11,17 +11,6 @@
 
 namespace rondo {
 
-inline constexpr llvm::StringLiteral twoRegionsWithRate = R"(
-trace @t(%x: f32[2], %lr: f64) {
-  %a: f32[2] = neg(%x)
-  %b: f32[2] = add(%a, %a)
-  %s: f32[] = sum(%b)
-  %i: f64 = item(%s)
-  %c: f32[2] = mul(%b, %lr)
-  %d: f32[2] = neg(%c)
-  return(%d, %i)
-})";
-
 class HostScalarsTest : public EveryDeviceTest {
 protected:
   /// With the cache of its regions.

@@ -113,6 +113,7 @@ protected:
                           const std::string &text = lossScalingStep()) {
     ProgramOptions options;
     options.poison = options.checkGraphs = true;
+    options.costs = BufferCosts(); // what is chosen, and kept, does not depend on the machine
     return ScaledTraining(cantFail(compile(parse(text), device, executors,
                                            pipelineOf(smallRegions.str(), executors), options)),
                           device);

@@ -130,6 +130,18 @@ inline double relativeError(const Tensor &a, const Tensor &b) {
   return norm == 0 ? std::sqrt(difference) : std::sqrt(difference / norm);
 }
 
+/// Two regions, with an op between them that the host waits for; the second takes a host scalar.
+inline constexpr llvm::StringLiteral twoRegionsWithRate = R"(
+trace @t(%x: f32[2], %lr: f64) {
+  %a: f32[2] = neg(%x)
+  %b: f32[2] = add(%a, %a)
+  %s: f32[] = sum(%b)
+  %i: f64 = item(%s)
+  %c: f32[2] = mul(%b, %lr)
+  %d: f32[2] = neg(%c)
+  return(%d, %i)
+})";
+
 /// A recorded trace, prepared, with its values.
 struct Sample {
   TracePair pair;
