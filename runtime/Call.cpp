@@ -171,8 +171,7 @@ private:
         return block.takeError();
       results_ = std::move(*block);
     }
-    if (frame_->regions != plan_.regions)
-      frame_->regions = plan_.regions;
+    frame_->useRegions(plan_.regions);
     slab_ = variant_.noSlab ? variant_.noSlab.get() : slab.get();
     if (isCaptured_)
       for (BlockRef kept : {lane_->arena, BlockRef(slab_), results_, slab_->forwardResults})
@@ -374,10 +373,11 @@ private:
 
   llvm::Error runRegion(const ScheduledRegion &region) {
     GraphKey key = keyOf(region);
-    GraphEntryRef entry = findEntry(region, key);
+    Frame::Recent &recent = frame_->recentOf(region);
+    GraphEntryRef entry = findEntry(region, key, recent);
     if (!entry)
       return runFirst(region);
-    llvm::Expected<bool> follows = follow(region, key, *entry);
+    llvm::Expected<bool> follows = follow(region, key, *entry, recent);
     if (!follows)
       return follows.takeError();
     if (!*follows)
@@ -447,9 +447,8 @@ private:
 
   /// Lets the graph of `entry` hold buffers and scalars as they are in this call. False if that
   /// failed, as a capture may.
-  llvm::Expected<bool> follow(const ScheduledRegion &region, const GraphKey &key,
-                              GraphEntry &entry) {
-    Frame::Recent &recent = frame_->recent[region.uid];
+  llvm::Expected<bool> follow(const ScheduledRegion &region, const GraphKey &key, GraphEntry &entry,
+                              Frame::Recent &recent) {
     if (recent.isUpToDate(bound(), bases_) && entry.scalars.empty())
       return true;
     llvm::SmallVector<unsigned, 4> changed;
@@ -573,8 +572,8 @@ private:
     return key;
   }
 
-  GraphEntryRef findEntry(const ScheduledRegion &region, const GraphKey &key) {
-    Frame::Recent &recent = frame_->recent[region.uid];
+  static GraphEntryRef findEntry(const ScheduledRegion &region, const GraphKey &key,
+                                 Frame::Recent &recent) {
     if (recent.key == key)
       if (GraphEntryRef entry = recent.entry.lock())
         return entry;
@@ -601,7 +600,7 @@ private:
         GraphKey key = keyOf(region);
         std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
         region.cache->insert(key, entry, took.count());
-        Frame::Recent &recent = frame_->recent[region.uid];
+        Frame::Recent &recent = frame_->recentOf(region);
         recent.key = key;
         recent.entry = entry;
         recent.note(bound(), bases_);
@@ -715,12 +714,17 @@ llvm::Error ProgramImpl::forward(Stream &stream, llvm::ArrayRef<Value> inputs,
   results.clear();
   if (saved)
     *saved = SavedState();
-  llvm::Expected<VariantRef> variant = variantFor(inputs);
-  if (!variant)
-    return variant.takeError();
+  VariantRef specialised; // what there is without symbols stays
+  if (!symbols_.empty()) {
+    llvm::Expected<VariantRef> variant = variantFor(inputs);
+    if (!variant)
+      return variant.takeError();
+    specialised = std::move(*variant);
+  }
+  Variant &variant = specialised ? *specialised : *latest_;
   SavedState state;
   if (llvm::Error error =
-          call(**variant, Side::Forward, stream, inputs, outputs, results, state.block_)) {
+          call(variant, Side::Forward, stream, inputs, outputs, results, state.block_)) {
     results.clear();
     return error;
   }

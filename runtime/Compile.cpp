@@ -101,8 +101,6 @@ llvm::Error ProgramImpl::prepare() {
 }
 
 llvm::Expected<VariantRef> ProgramImpl::variantFor(llvm::ArrayRef<Value> inputs) {
-  if (symbols_.empty())
-    return latest_;
   llvm::Expected<SymbolBindings> bindings = bindSymbols(inputs_[0], Side::Forward, inputs);
   if (!bindings)
     return bindings.takeError();

@@ -78,7 +78,6 @@ struct Variant {
 /// that a replay compares pointers, allocates nothing and looks nothing up.
 struct Frame {
   BoundArguments bound;
-  RegionList regions;                      ///< as they stood
   llvm::SmallVector<std::byte *, 0> saved; ///< addresses of what a backward is given by its forward
   /// What a region used: saves the cache's lock and look-up while keys do not change.
   struct Recent {
@@ -98,7 +97,19 @@ struct Frame {
       forwardResults = bases.forwardResults.front();
     }
   };
-  llvm::DenseMap<uint32_t, Recent> recent; ///< by the region's uid
+
+  RegionList regions;         ///< as they stood
+  std::vector<Recent> recent; ///< by region
+
+  /// What was found out is forgotten if they have changed.
+  void useRegions(const RegionList &now) {
+    if (regions == now)
+      return;
+    regions = now;
+    recent.assign(now->size(), Recent());
+  }
+  /// `region` is one of `regions`.
+  Recent &recentOf(const ScheduledRegion &region) { return recent[&region - regions->data()]; }
 };
 
 /// Room for one call at a time: an arena, and a stream for each further device.

@@ -1,7 +1,8 @@
 //===- CUDADriver.h - The functions of the CUDA driver ----------*- C++ -*-===//
 //
-// What the runtime has no function for, or one whose signature depends on the toolkit. The driver
-// is found at run time; a function is asked for by the version of CUDA that brought its signature.
+// What the runtime has no function for, or one whose signature depends on the toolkit, or one that
+// costs more on the path of a replay. The driver is found at run time; a function is asked for by the
+// version of CUDA that brought its signature.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,7 @@
   X(cuGraphKernelNodeGetParams, 12000)                                                             \
   X(cuGraphKernelNodeSetParams, 12000)                                                             \
   X(cuGraphExecKernelNodeSetParams, 12000)                                                         \
+  X(cuGraphLaunch, 10000)                                                                          \
   X(cuGraphNodeGetDependencies, 12030)
 
 namespace rondo::cuda {

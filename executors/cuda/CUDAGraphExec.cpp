@@ -73,7 +73,8 @@ llvm::Error CUDAGraphExec::launchUncaptured(Stream &stream) {
                                   "one of " +
                                   deviceName(stream.device().device()));
   auto &cudaStream = static_cast<CUDAStream &>(stream);
-  return device.run("cudaGraphLaunch", [&] { return cudaGraphLaunch(exec_, cudaStream.handle()); });
+  return device.run("cuGraphLaunch",
+                    [&] { return device.driver().cuGraphLaunch(exec_, cudaStream.handle()); });
 }
 
 llvm::Error CUDAGraphExec::launchInCapture(CUDAStream &stream) {
