@@ -9,6 +9,8 @@ option(RONDO_INSTALL "Define what 'cmake --install' installs" ${PROJECT_IS_TOP_L
 option(RONDO_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 option(RONDO_PRECOMPILE_HEADERS "Precompile the headers that most sources include" OFF)
 option(RONDO_COVERAGE "Instrument for source-based coverage (clang only)" OFF)
+set(RONDO_TEST_SHARDS 0 CACHE STRING
+  "Number of CTest tests that each GoogleTest executable is run as; 0: one for each of its cases")
 set(RONDO_SANITIZE "" CACHE STRING
   "Sanitizers to build with: 'address,undefined', 'thread', or empty for none")
 set_property(CACHE RONDO_SANITIZE PROPERTY STRINGS "" "address,undefined" "thread")

@@ -233,7 +233,8 @@ llvm::Expected<VariantRef> ProgramImpl::makeVariant(const SymbolBindings &bindin
     return makeError("the pipeline gave or took the backward");
   auto variant = std::make_shared<Variant>();
   variant->uid = nextVariant();
-  LoweringContext context{devices_, executors_, nullptr, [&](bool withByte) { return costs(withByte); }};
+  LoweringContext context{devices_, executors_, nullptr,
+                          [&](bool withByte) { return costs(withByte); }};
   for (Side side : {Side::Forward, Side::Backward}) {
     if (side == Side::Backward && !hasBackward_)
       continue;

@@ -170,8 +170,8 @@ private:
     return form == Form::HighFloat ? ~uint64_t(0) << 32 : ~uint64_t(0) >> 32;
   }
 
-  /// Each half of which a bit is set, whole: what differs in a few bytes, such as a pointer into the
-  /// host's memory, may differ in others the next time.
+  /// Each half of which a bit is set, whole: what differs in a few bytes, such as a pointer into
+  /// the host's memory, may differ in others the next time.
   static uint64_t noisyHalves(uint64_t difference) {
     uint64_t result = 0;
     for (Form half : {Form::LowFloat, Form::HighFloat})

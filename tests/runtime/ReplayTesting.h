@@ -19,7 +19,7 @@ struct ReplayCase {
   /// Everything lies elsewhere in every step, also parameters, at any address that is aligned, and
   /// some results are held while later ones are made.
   bool movesAll = false;
-  unsigned numReplays = 100;
+  unsigned numReplays = RONDO_IS_SANITIZED ? 20 : 100;
 
   bool isPatched() const { return llvm::StringRef(pipeline).contains("inputs=patched"); }
   std::string preparation(Device device) const {
