@@ -255,24 +255,26 @@ static uint64_t repeatBits(uint64_t bits, unsigned bytes) {
   return bits;
 }
 
-llvm::Expected<FillFn> cuda::makeFill(const TensorSizes &to, CUDAKernelFn &kernel) {
+/// By a kernel. `repeated`: the element's bits until there are 8 bytes.
+static llvm::Expected<ConstantFillFn> makeKernelFill(const TensorSizes &to, uint64_t repeated,
+                                                     CUDAKernelFn &kernel) {
   if (to.count() == 0)
-    return FillFn([](const CUDAWork &, uint64_t, void *) { return llvm::Error::success(); });
+    return ConstantFillFn([](const CUDAWork &, void *) { return llvm::Error::success(); });
   llvm::Expected<Layout<1>> layout = makeLayout<1>(to.shape, {to.strides}, memoryOrder(to.strides));
   if (!layout)
     return layout.takeError();
   unsigned bytes = dtypeSize(to.dtype), factor = elementsAtOnce(*layout, bytes),
            wideBytes = bytes * factor;
   FillParams single, wide;
+  single.bits = wide.bits = repeated;
   single.layout = *layout;
   wide.layout = factor > 1 ? layoutAtOnce(*layout, factor) : *layout;
   unsigned singleFill = addFunction(kernel, fillKernel(bytes)),
            wideFill = addFunction(kernel, fillKernel(wideBytes));
-  return FillFn([=](const CUDAWork &work, uint64_t bits, void *destination) {
+  return ConstantFillFn([=](const CUDAWork &work, void *destination) {
     bool isWide = isAligned(destination, wideBytes);
     FillParams params = isWide ? wide : single;
     params.to = destination;
-    params.bits = repeatBits(bits, bytes);
     return work.launch(isWide ? wideFill : singleFill, copyGrid(params.layout.count), params);
   });
 }
@@ -285,12 +287,7 @@ llvm::Expected<ConstantFillFn> cuda::makeConstantFill(const TensorSizes &to, uin
                               const CUDAWork &work, void *destination) {
       return size ? work.sink().fill(destination, byte, size) : llvm::Error::success();
     });
-  llvm::Expected<FillFn> fill = makeFill(to, kernel);
-  if (!fill)
-    return fill.takeError();
-  return ConstantFillFn([fill = *fill, bits](const CUDAWork &work, void *destination) {
-    return fill(work, bits, destination);
-  });
+  return makeKernelFill(to, repeated, kernel);
 }
 
 llvm::Expected<CUDAKernelFn> cuda::makeConstantResult(const OpContext &op, uint64_t bits) {

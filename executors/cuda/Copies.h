@@ -29,10 +29,7 @@ bool isDenseInMemory(const TensorSizes &tensor);
 /// The constant as an element of `dtype`, which is no 8-bit float, in the lowest bits.
 uint64_t elementBits(const ScalarConstant &constant, DType dtype);
 
-/// Puts a fill into the work's sink: with elements that have these bits, from the first one on.
-using FillFn = std::function<llvm::Error(const CUDAWork &work, uint64_t bits, void *to)>;
-llvm::Expected<FillFn> makeFill(const TensorSizes &to, CUDAKernelFn &kernel);
-/// The same with bits that never change.
+/// Puts a fill into the work's sink: with elements that have `bits`, from the first one on.
 using ConstantFillFn = std::function<llvm::Error(const CUDAWork &work, void *to)>;
 llvm::Expected<ConstantFillFn> makeConstantFill(const TensorSizes &to, uint64_t bits,
                                                 CUDAKernelFn &kernel);

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Copies.h"
+#include "Pointwise.h"
 
 using namespace rondo;
 using namespace rondo::cuda;
@@ -141,18 +142,16 @@ static llvm::Expected<CUDAKernelFn> makeTensorFill(const OpContext &op) {
   return kernel;
 }
 
-/// With operand 1, a host scalar.
+/// With operand 1, a host scalar, which the kernel converts.
 static llvm::Expected<CUDAKernelFn> makeScalarFill(const OpContext &op, DType scalarType) {
-  TensorSizes to(*op.results()[0]->asTensor());
-  CUDAKernelFn kernel;
-  llvm::Expected<FillFn> fill = cuda::makeFill(to, kernel);
-  if (!fill)
-    return fill.takeError();
-  kernel.enqueue = [fill = *fill, scalarType, dtype = to.dtype](const CUDAWork &work,
-                                                                const TypedArgs &args) {
-    return fill(work, elementBits({args.scalar(1), scalarType}, dtype), args.result().data);
-  };
-  return kernel;
+  PointwiseTypes types;
+  types.dtype = op.results()[0]->asTensor()->dtype;
+  PointwiseSource &value = types.sources.emplace_back();
+  value.kind = PointwiseSource::Kind::Scalar;
+  value.operand = 1;
+  value.constant.dtype = scalarType;
+  value.as = types.dtype;
+  return makePointwise(op, pointwise::copy(), types);
 }
 
 /// With one value everywhere: operand 1, a 0-d tensor or a host scalar, or the attribute `scalar`.

@@ -7,119 +7,14 @@
 
 #include "CuBLASKernel.h"
 
+#include "CuBLASDescriptors.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace rondo;
 using namespace rondo::cuda;
 
-//===----------------------------------------------------------------------===//
-// Descriptors
-//===----------------------------------------------------------------------===//
-
-static cudaDataType dataType(DType dtype) {
-  switch (dtype) {
-  case DType::F16:
-    return CUDA_R_16F;
-  case DType::BF16:
-    return CUDA_R_16BF;
-  case DType::F64:
-    return CUDA_R_64F;
-  default:
-    assert(dtype == DType::F32 && "a dtype that is not multiplied");
-    return CUDA_R_32F;
-  }
-}
-
-/// Both gelu and its gradient read or write a matrix beside the result.
-static bool hasAux(const CuBLASPlan &plan) {
-  return plan.aux.isValid();
-}
-
 namespace {
-
-using ProductDescriptor = cublasLtMatmulDescOpaque_t;
-using LayoutDescriptor = cublasLtMatrixLayoutOpaque_t;
-
-/// Fills in descriptors until a call fails.
-class Describer {
-public:
-  explicit Describer(const CuBLASLibrary &library) : library_(library) {}
-
-  ProductDescriptor product(const CuBLASPlan &plan) {
-    ProductDescriptor descriptor;
-    bool isDouble = plan.product.dtype == DType::F64;
-    take(library_.initProduct(&descriptor, sizeof(descriptor),
-                              isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                              isDouble ? CUDA_R_64F : CUDA_R_32F),
-         "cublasLtMatmulDescInit");
-    auto set = [&](cublasLtMatmulDescAttributes_t attribute, auto value) {
-      take(library_.setProduct(&descriptor, attribute, &value, sizeof(value)),
-           "cublasLtMatmulDescSetAttribute");
-    };
-    auto operation = [](const StoredMatrix &matrix) {
-      return int32_t(matrix.isTransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-    };
-    set(CUBLASLT_MATMUL_DESC_TRANSA, operation(plan.product.left));
-    set(CUBLASLT_MATMUL_DESC_TRANSB, operation(plan.product.right));
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t(plan.epilogue));
-    if (hasAux(plan))
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, int64_t(plan.product.m));
-    return descriptor;
-  }
-
-  LayoutDescriptor layout(const CuBLASProduct &product, const StoredMatrix &matrix) {
-    LayoutDescriptor descriptor;
-    take(library_.initLayout(&descriptor, sizeof(descriptor), dataType(product.dtype),
-                             uint64_t(matrix.rows), uint64_t(matrix.columns),
-                             matrix.leadingDimension),
-         "cublasLtMatrixLayoutInit");
-    auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, auto value) {
-      take(library_.setLayout(&descriptor, attribute, &value, sizeof(value)),
-           "cublasLtMatrixLayoutSetAttribute");
-    };
-    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t(product.batches));
-    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, int64_t(matrix.batchStride));
-    return descriptor;
-  }
-
-  /// Of algorithms for addresses that are multiples of `alignment`. Parts of a sum are never
-  /// rounded to a 16-bit type on the way.
-  cublasLtMatmulPreferenceOpaque_t preference(uint64_t workspaceBytes, uint32_t alignment) {
-    cublasLtMatmulPreferenceOpaque_t descriptor;
-    take(library_.initPreference(&descriptor, sizeof(descriptor)), "cublasLtMatmulPreferenceInit");
-    auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-      take(library_.setPreference(&descriptor, attribute, &value, sizeof(value)),
-           "cublasLtMatmulPreferenceSetAttribute");
-    };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspaceBytes);
-    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-        uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-    for (auto attribute :
-         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-      set(attribute, alignment);
-    return descriptor;
-  }
-
-  /// What the first failing call answered.
-  llvm::Error takeError() { return library_.check(status_, call_); }
-
-private:
-  void take(cublasStatus_t status, const char *call) {
-    if (status_ != CUBLAS_STATUS_SUCCESS)
-      return;
-    status_ = status;
-    call_ = call;
-  }
-
-  const CuBLASLibrary &library_;
-  cublasStatus_t status_ = CUBLAS_STATUS_SUCCESS;
-  const char *call_ = "";
-};
-
-//===----------------------------------------------------------------------===//
-// The kernel
-//===----------------------------------------------------------------------===//
 
 /// Which address of a run a value has.
 struct ArgPosition {
@@ -156,42 +51,39 @@ public:
     aux_ = position(plan.aux);
   }
 
-  /// To be called once, before anything else.
-  llvm::Error initialize();
+  /// To be called once, before anything else. `algorithm` serves all runs; without one, they are
+  /// chosen.
+  llvm::Error initialize(const std::optional<cublasLtMatmulAlgo_t> &algorithm);
   llvm::Error enqueue(CommandSink &sink, const KernelArgs &args) const override;
 
 private:
   bool needsLibrary() const { return !plan_.product.isEmpty() && plan_.product.k != 0; }
   llvm::Error chooseAlgorithms();
-  llvm::Error setPointers(ProductDescriptor &descriptor, const void *vector, const void *aux) const;
   llvm::Error submit(Stream &stream, const KernelArgs &args) const;
 
   std::shared_ptr<const CuBLASHandle> handle_;
   CuBLASPlan plan_;
   uint64_t workspaceBytes_;
   ArgPosition left_, right_, out_, addend_, vector_, aux_;
-  ProductDescriptor descriptor_ = {};
-  /// The library takes them without `const`, and does not write them.
-  mutable LayoutDescriptor leftLayout_ = {}, rightLayout_ = {}, addendLayout_ = {}, outLayout_ = {};
+  /// The library takes layouts without `const`, and does not write them.
+  mutable CuBLASDescriptors descriptors_;
   /// For addresses that are multiples of 16, and for others.
   std::optional<cublasLtMatmulAlgo_t> aligned_, unaligned_;
 };
 
 } // namespace
 
-llvm::Error CuBLASKernel::initialize() {
+llvm::Error CuBLASKernel::initialize(const std::optional<cublasLtMatmulAlgo_t> &algorithm) {
   if (!needsLibrary())
     return llvm::Error::success();
-  Describer describer(handle_->library());
-  const CuBLASProduct &product = plan_.product;
-  descriptor_ = describer.product(plan_);
-  leftLayout_ = describer.layout(product, product.left);
-  rightLayout_ = describer.layout(product, product.right);
-  outLayout_ = describer.layout(product, product.out);
-  addendLayout_ = product.addend ? describer.layout(product, *product.addend) : outLayout_;
-  if (llvm::Error error = describer.takeError())
-    return error;
-  return chooseAlgorithms();
+  llvm::Expected<CuBLASDescriptors> descriptors = CuBLASDescriptors::get(handle_->library(), plan_);
+  if (!descriptors)
+    return descriptors.takeError();
+  descriptors_ = *descriptors;
+  if (!algorithm)
+    return chooseAlgorithms();
+  aligned_ = unaligned_ = algorithm;
+  return llvm::Error::success();
 }
 
 /// Leaves out an algorithm that the library does not have, but one for aligned addresses must be.
@@ -199,20 +91,19 @@ llvm::Error CuBLASKernel::chooseAlgorithms() {
   const CuBLASLibrary &library = handle_->library();
   uint32_t elementSize = dtypeSize(plan_.product.dtype), wide = DeviceAPI::minAlignment;
   for (uint32_t alignment : {wide, elementSize}) {
-    Describer describer(library);
-    auto preference = describer.preference(workspaceBytes_, alignment);
-    if (llvm::Error error = describer.takeError())
-      return error;
+    auto preference = describePreference(library, workspaceBytes_, alignment);
+    if (!preference)
+      return preference.takeError();
     // The library looks at the alignment of these, not at what is there.
     const void *example = reinterpret_cast<const void *>(uintptr_t(1 << 20) + alignment);
-    ProductDescriptor descriptor = descriptor_;
-    if (llvm::Error error = setPointers(descriptor, example, example))
+    CuBLASDescriptors used = descriptors_;
+    if (llvm::Error error = setPointers(library, plan_, used.product, example, example))
       return error;
     cublasLtMatmulHeuristicResult_t found = {};
     int numFound = 0;
     auto find = [&] {
-      return library.findAlgorithms(handle_->get(), &descriptor, &leftLayout_, &rightLayout_,
-                                    &addendLayout_, &outLayout_, &preference, 1, &found, &numFound);
+      return library.findAlgorithms(handle_->get(), &used.product, &used.left, &used.right,
+                                    &used.addend, &used.out, &*preference, 1, &found, &numFound);
     };
     llvm::Error error = handle_->run("cublasLtMatmulAlgoGetHeuristic", find);
     bool isFound = !error && numFound == 1 && found.state == CUBLAS_STATUS_SUCCESS;
@@ -224,21 +115,6 @@ llvm::Error CuBLASKernel::chooseAlgorithms() {
                                      "cuBLASLt has no algorithm for this product");
     llvm::consumeError(std::move(error));
   }
-  return llvm::Error::success();
-}
-
-llvm::Error CuBLASKernel::setPointers(ProductDescriptor &descriptor, const void *vector,
-                                      const void *aux) const {
-  const CuBLASLibrary &library = handle_->library();
-  auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void *pointer) {
-    return library.check(library.setProduct(&descriptor, attribute, &pointer, sizeof(pointer)),
-                         "cublasLtMatmulDescSetAttribute");
-  };
-  if (plan_.vector)
-    if (llvm::Error error = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector))
-      return error;
-  if (hasAux(plan_))
-    return set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
   return llvm::Error::success();
 }
 
@@ -261,8 +137,9 @@ llvm::Error CuBLASKernel::enqueue(CommandSink &sink, const KernelArgs &args) con
 llvm::Error CuBLASKernel::submit(Stream &stream, const KernelArgs &args) const {
   const CuBLASProduct &product = plan_.product;
   const int64_t size = dtypeSize(product.dtype);
-  ProductDescriptor descriptor = descriptor_;
-  if (llvm::Error error = setPointers(descriptor, vector_.of(args), aux_.of(args)))
+  cublasLtMatmulDescOpaque_t descriptor = descriptors_.product;
+  if (llvm::Error error =
+          setPointers(handle_->library(), plan_, descriptor, vector_.of(args), aux_.of(args)))
     return error;
   const float alpha32 = float(product.alpha), beta32 = float(product.beta);
   bool isDouble = product.dtype == DType::F64;
@@ -283,10 +160,10 @@ llvm::Error CuBLASKernel::submit(Stream &stream, const KernelArgs &args) const {
                              "cuBLASLt has no algorithm for this product with tensors that do not "
                              "lie at multiples of 16 bytes");
     llvm::Error error = handle_->run("cublasLtMatmul", [&] {
-      return handle_->library().matmul(handle_->get(), &descriptor, alpha, left, &leftLayout_,
-                                       right, &rightLayout_, beta, addend, &addendLayout_, out,
-                                       &outLayout_, &*algorithm, args.workspace, workspaceBytes_,
-                                       static_cast<cudaStream_t>(stream.nativeHandle()));
+      return handle_->library().matmul(
+          handle_->get(), &descriptor, alpha, left, &descriptors_.left, right, &descriptors_.right,
+          beta, addend, &descriptors_.addend, out, &descriptors_.out, &*algorithm, args.workspace,
+          workspaceBytes_, static_cast<cudaStream_t>(stream.nativeHandle()));
     });
     if (error)
       return error;
@@ -294,14 +171,14 @@ llvm::Error CuBLASKernel::submit(Stream &stream, const KernelArgs &args) const {
   return llvm::Error::success();
 }
 
-llvm::Expected<KernelRef> rondo::cuda::makeCuBLASKernel(std::shared_ptr<const CuBLASHandle> handle,
-                                                        const CuBLASPlan &plan,
-                                                        llvm::ArrayRef<ValueId> operands,
-                                                        llvm::ArrayRef<ValueId> results,
-                                                        uint64_t workspaceBytes) {
+llvm::Expected<KernelRef>
+rondo::cuda::makeCuBLASKernel(std::shared_ptr<const CuBLASHandle> handle, const CuBLASPlan &plan,
+                              llvm::ArrayRef<ValueId> operands, llvm::ArrayRef<ValueId> results,
+                              uint64_t workspaceBytes,
+                              const std::optional<cublasLtMatmulAlgo_t> &algorithm) {
   auto kernel =
       std::make_shared<CuBLASKernel>(std::move(handle), plan, operands, results, workspaceBytes);
-  if (llvm::Error error = kernel->initialize())
+  if (llvm::Error error = kernel->initialize(algorithm))
     return error;
   return KernelRef(std::move(kernel));
 }

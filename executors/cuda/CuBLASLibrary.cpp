@@ -2,8 +2,6 @@
 
 #include "CuBLASLibrary.h"
 
-#include "SharedLibrary.h"
-
 using namespace rondo;
 using namespace rondo::cuda;
 
@@ -11,14 +9,18 @@ using namespace rondo::cuda;
 #define RONDO_TEXT(x) RONDO_TEXT_OF(x)
 #define RONDO_CUBLAS_FILE "libcublasLt.so." RONDO_TEXT(CUBLAS_VER_MAJOR)
 
-llvm::Expected<std::shared_ptr<const CuBLASLibrary>> CuBLASLibrary::load() {
+llvm::Expected<SharedLibrary> CuBLASLibrary::open() {
   const std::string files[] = {
       RONDO_CUBLAS_FILE,
 #ifdef RONDO_CUDA_LIBRARY_DIR
       RONDO_CUDA_LIBRARY_DIR "/" RONDO_CUBLAS_FILE,
 #endif
   };
-  llvm::Expected<SharedLibrary> file = SharedLibrary::open("cuBLASLt", files);
+  return SharedLibrary::open("cuBLASLt", files);
+}
+
+llvm::Expected<std::shared_ptr<const CuBLASLibrary>> CuBLASLibrary::load() {
+  llvm::Expected<SharedLibrary> file = open();
   if (!file)
     return file.takeError();
   auto library = std::make_shared<CuBLASLibrary>();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "CUDADeviceImpl.h"
+#include "SharedLibrary.h"
 
 #include <cublasLt.h>
 
@@ -22,8 +23,11 @@ struct CuBLASLibrary {
   decltype(&::cublasLtMatmulPreferenceInit_internal) initPreference;
   decltype(&::cublasLtMatmulPreferenceSetAttribute) setPreference;
 
-  /// Looks in the loader's path and in RONDO_CUDA_LIBRARY_DIR, if that is defined. Errors:
-  /// InvalidArgument; the text says what was looked for and what the loader answered.
+  /// The library's file, looked for in the loader's path and in RONDO_CUDA_LIBRARY_DIR, if that is
+  /// defined. Errors: InvalidArgument; the text says what was looked for and what the loader
+  /// answered.
+  static llvm::Expected<SharedLibrary> open();
+  /// Errors: those of `open`; InvalidArgument that names a function that the file does not have.
   static llvm::Expected<std::shared_ptr<const CuBLASLibrary>> load();
 
   /// Success, or what `call` failed with.

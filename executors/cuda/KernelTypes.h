@@ -110,6 +110,12 @@ union Number {
 /// The constant rounded to `as` and then a number of the compute type.
 Number roundConstant(const ScalarConstant &constant, DType as, ComputeType compute);
 
+/// A host scalar of `dtype`, i64, f64 or bool, as kernels get it: all bits of the one that the call
+/// gave, 0 or 1 for a bool.
+inline uint64_t scalarBits(Slot slot, DType dtype) {
+  return dtype == DType::Bool ? uint64_t(slot.boolean) : uint64_t(slot.i64);
+}
+
 /// Of an op that writes one of its operands: does this run read, by another layout, bytes that it
 /// writes? The kernels cannot: elements would be overwritten before they are read. Nothing is wrong
 /// in a rehearsal.

@@ -15,7 +15,10 @@ static_assert(optimizerVector == pointwiseVector);
 namespace {
 
 __device__ double read(const DeviceNumber &number) {
-  return number.address ? load<double>(number.type, number.address, 0) : number.value;
+  if (number.address)
+    return load<double>(number.type, number.address, 0);
+  return number.type == ElementType::F64 ? numberOf<double>(number.bits)
+                                         : double(int64_t(number.bits));
 }
 
 /// d = grad + weight_decay * param; param -= lr * d.

@@ -13,7 +13,7 @@ inline constexpr unsigned maxOptimizerBlocks = 2048;
 
 /// A number that is known at launch, or the one element at `address`.
 struct DeviceNumber {
-  double value = 0;
+  uint64_t bits = 0; ///< if there is no address: of an i64, an f64 or a bool, as it was given
   const void *address = nullptr;
   ElementType type = ElementType::F64;
 };

@@ -16,10 +16,15 @@
 using namespace rondo;
 using namespace rondo::cuda;
 
-static DeviceNumber get(const OpNumber &number, const TypedArgs &args) {
-  if (const TensorRef *tensor = number.tensor(args))
-    return {.address = tensor->data, .type = elementType(tensor->dtype)};
-  return {.value = number.value(args)};
+static void put(DeviceNumber &number, const OpNumber &from, const TypedArgs &args) {
+  if (const TensorRef *tensor = from.tensor(args)) {
+    number.address = tensor->data;
+    number.type = elementType(tensor->dtype);
+    return;
+  }
+  ScalarConstant scalar = from.scalar(args);
+  number.bits = scalarBits(scalar.value, scalar.dtype);
+  number.type = elementType(scalar.dtype);
 }
 
 /// Operand `i` as `foundInf`.
@@ -105,7 +110,7 @@ static llvm::Expected<CUDAKernelFn> makeSGD(const OpContext &op) {
   numbers.decay = op.numberAttribute("weight_decay");
   numbers.nesterov = op.boolAttribute("nesterov");
   auto setNumbers = [lr = OpNumber(op, 3, "lr")](SGDNumbers &run, const TypedArgs &args) {
-    run.lr = get(lr, args);
+    put(run.lr, lr, args);
     run.foundInf = getFoundInf(args, 4);
   };
   return op.tensor(2) ? makeUpdate<3>(op, numbers, setNumbers)
@@ -123,8 +128,8 @@ static llvm::Expected<CUDAKernelFn> makeAdam(const OpContext &op) {
   numbers.decoupled = op.boolAttribute("decoupled");
   auto setNumbers = [step = OpNumber(op, 4), lr = OpNumber(op, 5, "lr")](AdamNumbers &run,
                                                                          const TypedArgs &args) {
-    run.step = get(step, args);
-    run.lr = get(lr, args);
+    put(run.step, step, args);
+    put(run.lr, lr, args);
     run.foundInf = getFoundInf(args, 6);
   };
   return makeUpdate<4>(op, numbers, setNumbers);

@@ -28,7 +28,6 @@ namespace {
 struct PointwiseKernel {
   PointwiseParams params;
   llvm::SmallVector<Source, PointwiseTypes::maxSources> sources;
-  ComputeType compute = ComputeType::F32;
   /// All tensors are dense and of vector types, or one element: what remains to be asked of a run
   /// is alignment.
   bool canBeDense = false;
@@ -62,8 +61,7 @@ llvm::Error PointwiseKernel::enqueue(const CUDAWork &work, const TypedArgs &args
         if (llvm::Error error = checkOverlap(work.sink(), out, in))
           return error;
     } else if (source.kind == Source::Kind::Scalar) {
-      ScalarConstant scalar{args.scalar(source.operand), source.constant.dtype};
-      run.constants[k] = bitsOf(roundConstant(scalar, source.as, compute));
+      run.constants[k] = scalarBits(args.scalar(source.operand), source.constant.dtype);
     }
   }
   int64_t threads =
@@ -75,17 +73,17 @@ llvm::Expected<CUDAKernelFn> cuda::makePointwise(const OpContext &op,
                                                  const PointwiseKernels &kernels,
                                                  const PointwiseTypes &types) {
   PointwiseKernel kernel;
-  kernel.compute = computeType(types.dtype);
+  const ComputeType compute = computeType(types.dtype);
   kernel.sources = types.sources;
   kernel.isInPlace = op.spec().name.back() == '_';
-  const void *symbol = kernels.find(kernel.compute);
+  const void *symbol = kernels.find(compute);
   if (!symbol)
     return makeError("has no CUDA kernel for dtype " + dtypeName(types.dtype));
 
   PointwiseParams &params = kernel.params;
   TensorSizes out(*op.results()[0]->asTensor());
   params.outType = elementType(out.dtype);
-  kernel.canBeDense = isVectorType(kernel.compute, params.outType);
+  kernel.canBeDense = isVectorType(compute, params.outType);
   std::array<llvm::SmallVector<int64_t, 5>, maxPointwiseInputs + 1> strides;
   for (auto &dims : strides)
     dims.assign(out.rank(), 0);
@@ -93,8 +91,12 @@ llvm::Expected<CUDAKernelFn> cuda::makePointwise(const OpContext &op,
   for (size_t k = 0; k < types.sources.size(); ++k) {
     const Source &source = types.sources[k];
     params.as[k] = elementType(source.as);
-    if (source.kind == Source::Kind::Constant)
-      params.constants[k] = bitsOf(roundConstant(source.constant, source.as, kernel.compute));
+    if (source.kind == Source::Kind::Constant) {
+      params.constants[k] = bitsOf(roundConstant(source.constant, source.as, compute));
+      params.isRounded[k] = true;
+    }
+    if (source.kind == Source::Kind::Scalar)
+      params.inTypes[k] = elementType(source.constant.dtype);
     if (source.kind != Source::Kind::Tensor)
       continue;
     TensorSizes in(*op.tensor(source.operand));
@@ -116,9 +118,8 @@ llvm::Expected<CUDAKernelFn> cuda::makePointwise(const OpContext &op,
     if (types.sources[k].kind != Source::Kind::Tensor)
       continue;
     params.isOneElement[k] = layout->rank == 1 && layout->strides[k][0] == 0;
-    kernel.canBeDense &=
-        params.isOneElement[k] ||
-        (layout->strides[k][0] == 1 && isVectorType(kernel.compute, params.inTypes[k]));
+    kernel.canBeDense &= params.isOneElement[k] ||
+                         (layout->strides[k][0] == 1 && isVectorType(compute, params.inTypes[k]));
   }
   CUDAKernelFn result;
   result.functions = {{symbol}};

@@ -36,6 +36,14 @@ __device__ __noinline__ void storeElement(ElementType type, void *data, int64_t 
   store(type, data, i, value);
 }
 
+/// Element `i` of input `k`, or the constant. Host scalars are loaded from the parameters like
+/// elements: a call of another function would cost registers.
+template <typename C> __device__ C numberAt(const PointwiseParams &p, int k, int64_t i) {
+  if (!p.in[k] && p.isRounded[k])
+    return numberOf<C>(p.constants[k]);
+  return loadElement<C>(p.inTypes[k], p.as[k], p.in[k] ? p.in[k] : &p.constants[k], i);
+}
+
 /// As `dispatch`, for the vector types of C.
 template <typename C, typename Fn> __device__ void dispatchVector(ElementType type, Fn &&fn) {
   if constexpr (std::is_same_v<C, double>)
@@ -103,8 +111,7 @@ __global__ void __launch_bounds__(pointwiseBlock)
         if (p.in[k] && !p.isOneElement[k]) {
           loadVector(p.inTypes[k], p.as[k], p.in[k], v * pointwiseVector, in[k]);
         } else {
-          C number = p.in[k] ? loadElement<C>(p.inTypes[k], p.as[k], p.in[k], 0)
-                             : numberOf<C>(p.constants[k]);
+          C number = numberAt<C>(p, k, 0);
 #pragma unroll
           for (int j = 0; j < pointwiseVector; ++j)
             in[k][j] = number;
@@ -128,8 +135,7 @@ __global__ void __launch_bounds__(pointwiseBlock)
     C values[maxPointwiseInputs];
 #pragma unroll
     for (int k = 0; k < N; ++k)
-      values[k] = p.in[k] ? loadElement<C>(p.inTypes[k], p.as[k], p.in[k], offsets[k])
-                          : numberOf<C>(p.constants[k]);
+      values[k] = numberAt<C>(p, k, offsets[k]);
     storeElement<C>(p.outType, p.out, offsets[maxPointwiseInputs], applyTo<C, Fn>(values, inputs));
   }
 }

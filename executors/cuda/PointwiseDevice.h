@@ -39,7 +39,11 @@ struct PointwiseParams {
   Layout<maxPointwiseInputs + 1> layout;   ///< of the inputs and the result
   const void *in[maxPointwiseInputs] = {}; ///< null: the constant of that number
   void *out = nullptr;
-  uint64_t constants[maxPointwiseInputs] = {}; ///< their bits, from the lowest
+  /// Their bits, from the lowest: of a number of the compute type if it is rounded, else of an
+  /// element of inTypes, i64, f64 or bool: a host scalar as it was given, so that a graph can
+  /// follow it.
+  uint64_t constants[maxPointwiseInputs] = {};
+  bool isRounded[maxPointwiseInputs] = {};
   ElementType inTypes[maxPointwiseInputs] = {}, as[maxPointwiseInputs] = {};
   ElementType outType = ElementType::F32;
   /// All tensors are dense in one order, aligned to pointwiseVector elements and of vector types,

@@ -7,6 +7,7 @@
 
 #include "CuBLASExecutor.h"
 #include "CUDATesting.h"
+#include "CUDATraceTesting.h"
 #include "CuBLASGroupTexts.h"
 #include "CuBLASPlan.h"
 
@@ -28,18 +29,12 @@ namespace {
 
 class CuBLASExecutorTest : public testing::Test {
 protected:
-  /// `$` stands for a CUDA device, `T` for a dtype.
   Trace parse(std::string text, llvm::StringRef dtype = "f32") const {
-    llvm::Expected<Trace> trace = parseTrace(onCUDA(std::move(text), dtype), "t.trace", registry);
-    if (trace)
-      return std::move(*trace);
-    ADD_FAILURE() << llvm::toString(trace.takeError());
-    return Trace(registry);
+    return parseOnCUDA(std::move(text), dtype, registry);
   }
-  /// A trace of one op that gives %y, and its arguments.
   Trace parseOp(const std::string &arguments, const std::string &op,
                 llvm::StringRef dtype = "f32") const {
-    return parse("trace @t(" + arguments + ") {\n  " + op + "\n  return(%y)\n}", dtype);
+    return parseOpOnCUDA(arguments, op, dtype, registry);
   }
 
   /// Why the op is declined; empty if it is not.

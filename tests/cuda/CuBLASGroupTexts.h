@@ -1,23 +1,12 @@
 //===- CuBLASGroupTexts.h - Traces with groups for cuBLASLt -----*- C++ -*-===//
 //
-// One trace for each epilogue. `$` stands for a CUDA device, `T` for a dtype.
+// One trace for each epilogue, as CUDATraceTesting.h reads it.
 //
 //===----------------------------------------------------------------------===//
 
 #pragma once
 
-#include "llvm/ADT/StringRef.h"
-
-#include <regex>
-#include <string>
-
 namespace rondo {
-
-/// `text` on the first GPU with tensors of `dtype`.
-inline std::string onCUDA(std::string text, llvm::StringRef dtype) {
-  text = std::regex_replace(text, std::regex("\\$"), "@cuda:0");
-  return std::regex_replace(text, std::regex("T\\["), dtype.str() + "[");
-}
 
 inline constexpr const char *withGELU = R"(trace @t(%x: T[32, 64]$, %w: T[16, 64]$, %c: T[16]$) {
   %h: T[32, 16]$ = linear(%x, %w, %c)

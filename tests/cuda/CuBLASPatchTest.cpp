@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CUDAProgramTesting.h"
+#include "CUDATraceTesting.h"
 #include "ClaimedOpPatch.h"
 #include "CuBLASGroupTexts.h"
 

@@ -8,6 +8,7 @@
 
 #include "AttentionSettings.h"
 #include "CUDATesting.h"
+#include "CUDATraceTesting.h"
 #include "FusedAttention.h"
 #include "ValueAlignment.h"
 
@@ -23,7 +24,6 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
-#include <regex>
 
 using namespace rondo;
 using namespace rondo::cuda;
@@ -35,19 +35,11 @@ namespace {
 
 class CuDNNExecutorTest : public testing::Test {
 protected:
-  /// `$` stands for a CUDA device, `T` for a dtype.
   Trace parse(std::string text, llvm::StringRef dtype = "bf16") const {
-    text = std::regex_replace(text, std::regex("\\$"), "@cuda:0");
-    text = std::regex_replace(text, std::regex("T\\["), dtype.str() + "[");
-    llvm::Expected<Trace> trace = parseTrace(text, "t.trace", registry);
-    if (trace)
-      return std::move(*trace);
-    ADD_FAILURE() << llvm::toString(trace.takeError());
-    return Trace(registry);
+    return parseOnCUDA(std::move(text), dtype, registry);
   }
-  /// A trace of one op and its arguments.
   Trace parseOp(const std::string &arguments, const std::string &op, llvm::StringRef dtype) const {
-    return parse("trace @t(" + arguments + ") {\n  " + op + "\n  return()\n}", dtype);
+    return parseOpOnCUDA(arguments, op, dtype, registry);
   }
 
   llvm::Expected<FusedAttention> describe(const std::string &arguments, const std::string &op,

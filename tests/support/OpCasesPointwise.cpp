@@ -71,6 +71,15 @@ static std::vector<OpCase> mixedCases(const Attributes &attributes) {
           {"with a 0-d f64", {random({4, 3}, 1), fixed(DType::F64, given({}, {0.5}))}, attributes}};
 }
 
+/// Integers next to host scalars that neither f32 nor f64 holds.
+static std::vector<OpCase> largeIntegerCases() {
+  auto around = [](double power) {
+    return fixed(DType::I64, given({2, 2}, {power, power + 2, -power, 3}));
+  };
+  return {{"an i64 scalar of 25 bits", {around(0x1p24), hostScalar((int64_t(1) << 24) + 1)}},
+          {"an i64 scalar of 54 bits", {around(0x1p53), hostScalar((int64_t(1) << 53) + 1)}}};
+}
+
 static std::vector<OpCase> binaryCases(Attributes attributes = {}, bool mixes = true) {
   std::vector<OpCase> cases =
       fittingCases(attributes) + numberCases(attributes) + freshCases(attributes);
@@ -93,14 +102,14 @@ static void addBinary(OpCaseTable &table) {
   for (const char *op : {"add", "sub", "rsub"})
     table.push_back({op, op == std::string("add") ? all : numbers, [] {
                        return binaryCases() + fittingCases({{"alpha", 2}}) +
-                              numberCases({{"alpha", -3}}) +
+                              numberCases({{"alpha", -3}}) + largeIntegerCases() +
                               std::vector{floatsOnly({"a fraction as alpha",
                                                       {random({5, 7}, 1), random({5, 7}, 2)},
                                                       {{"alpha", 0.3}}})};
                      }});
   for (const char *op : {"mul", "div", "maximum", "minimum", "atan2", "eq", "ne", "lt", "le", "gt",
                          "ge", "logical_and", "logical_or", "logical_xor"})
-    table.push_back({op, all, [] { return binaryCases(); }});
+    table.push_back({op, all, [] { return binaryCases() + largeIntegerCases(); }});
   table.push_back({"pow", numbers, [] { return withBases(binaryCases()); }});
   table.push_back({"remainder", numbers, [] { return binaryCases(); }});
   for (const char *op : {"bitwise_and", "bitwise_or", "bitwise_xor"})
@@ -140,6 +149,8 @@ static std::vector<OpCase> maskedFillCases() {
   return {{"an attribute", {random({5, 7}), mask({5, 7})}, {{"scalar", 3}}},
           floatsOnly({"minus infinity", {random({5, 7}), mask({7})}, {{"scalar", -inf}}}),
           floatsOnly({"an f64 scalar", {random({5, 7}), mask({5, 1}), hostScalar(0.75)}}),
+          {"an i64 scalar", {random({5, 7}), mask({5, 1}), hostScalar(int64_t(3))}},
+          {"a bool scalar", {random({5, 7}), mask({5, 1}), hostScalar(true)}},
           {"a 0-d tensor", {random({2, 5, 7}), mask({5, 1}), random({}, 3)}},
           {"0-d tensors", {random({}), mask({}, 3)}, {{"scalar", 1}}},
           {"one element", {random({1}), mask({1}, 3)}, {{"scalar", 1}}},

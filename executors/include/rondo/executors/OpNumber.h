@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "rondo/executors/PointwiseTypes.h"
 #include "rondo/executors/TypedArgs.h"
 
 #include <optional>
@@ -27,20 +28,25 @@ public:
   const TensorRef *tensor(const TypedArgs &args) const {
     return isOperand_ && !scalar_ ? &args.operand(operand_) : nullptr;
   }
-  /// Unless it is a tensor's element.
+  /// Unless it is a tensor's element: i64, f64 or bool, as it was given.
+  ScalarConstant scalar(const TypedArgs &args) const {
+    if (isOperand_)
+      return {args.scalar(operand_), scalarDType(*scalar_)};
+    ScalarConstant attribute;
+    attribute.value.f64 = value_;
+    return attribute;
+  }
+  /// That number, rounded once.
   double value(const TypedArgs &args) const {
-    if (!isOperand_)
-      return value_;
-    Slot slot = args.scalar(operand_);
-    switch (*scalar_) {
-    case ScalarKind::I64:
-      return double(slot.i64);
-    case ScalarKind::Bool:
-      return double(slot.boolean);
-    case ScalarKind::F64:
-      break;
+    ScalarConstant number = scalar(args);
+    switch (number.dtype) {
+    case DType::I64:
+      return double(number.value.i64);
+    case DType::Bool:
+      return double(number.value.boolean);
+    default:
+      return number.value.f64;
     }
-    return slot.f64;
   }
 
 private:
