@@ -132,7 +132,7 @@ private:
       return nullptr;
     if (storage.space == Space::Saved)
       return slab.savedTensors[storage.index].data;
-    if (storage.space == Space::Slab)
+    if (storage.space == Space::Slab && storage.isForwards)
       return slab.base(storage.device) + storage.offset;
     if (storage.space == Space::ForwardResults) {
       if (const PlacedResult *placed = findPlaced(slab.savedPlaced, storage.index))

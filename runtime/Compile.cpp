@@ -86,6 +86,10 @@ llvm::Error ProgramImpl::prepare() {
     for (size_t k = 0; k < i; ++k)
       if (devices_[i]->device() == devices_[k]->device())
         return makeError("device " + deviceName(devices_[i]->device()) + " is given twice");
+  if (options_.consumeSaved && options_.verifyPatches)
+    return makeError(
+        "'consumeSaved' and 'verifyPatches' exclude each other: to verify, regions run "
+        "twice on what is saved");
   if (llvm::Error error = checkBuckets(options_, symbols_, inputs_[0], results_[0], hasBackward_,
                                        devices_.front()->device()))
     return error;
@@ -234,7 +238,7 @@ llvm::Expected<VariantRef> ProgramImpl::makeVariant(const SymbolBindings &bindin
   auto variant = std::make_shared<Variant>();
   variant->uid = nextVariant();
   LoweringContext context{devices_, executors_, nullptr,
-                          [&](bool withByte) { return costs(withByte); }};
+                          [&](bool withByte) { return costs(withByte); }, options_.consumeSaved};
   for (Side side : {Side::Forward, Side::Backward}) {
     if (side == Side::Backward && !hasBackward_)
       continue;

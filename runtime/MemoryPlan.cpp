@@ -6,8 +6,10 @@
 //
 // Storages become items with a size and an interval of steps; those that take over each other's
 // memory are one. Items that persist (slab, results) are laid out in the order in which they are
-// made, so that the room of those made late is one piece for temporaries before that. Packing.h
-// finds places for the others.
+// made, so that the room of those made late is one piece for temporaries before that. In a backward
+// that consumes what is saved the same holds backwards: what was saved last is often read first, so
+// that the room behind what is still to be read is one piece. Packing.h finds places for the
+// others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +25,8 @@
 using namespace rondo;
 
 /// Is it for planMemory to place? What the forward saved or gave is where the forward has it.
-static bool isPlanned(const Schedule &schedule, const PlannedStorage &storage) {
-  return !storage.isCallers() && storage.space != Space::ForwardResults &&
-         !(schedule.side == Side::Backward && storage.space == Space::Slab);
+static bool isPlanned(const PlannedStorage &storage) {
+  return !storage.isCallers() && !storage.isForwards;
 }
 
 static uint64_t roundUp(uint64_t bytes) {
@@ -45,7 +46,7 @@ static std::optional<unsigned> findReusable(const Schedule &schedule, uint32_t i
     return [storage](const Place &place) { return place.storage == int32_t(storage); };
   };
   const PlannedStorage &storage = schedule.storages[made];
-  if (!isPlanned(schedule, storage) || storage.begin != index || storage.bytes == 0 ||
+  if (!isPlanned(storage) || storage.begin != index || storage.bytes == 0 ||
       llvm::any_of(step.operands, isOfStorage(made)))
     return std::nullopt;
   for (unsigned i = 0; i < step.operands.size(); ++i) {
@@ -125,9 +126,9 @@ static std::vector<uint64_t> liveSums(const Schedule &schedule,
 static std::vector<uint64_t> neededBytes(const Schedule &schedule, bool rounded) {
   return liveSums(schedule, [&, isStaging = findStaging(schedule)](uint32_t i) -> uint64_t {
     const PlannedStorage &storage = schedule.storages[i];
-    return isStaging[i]                              ? 0
-           : rounded && isPlanned(schedule, storage) ? roundUp(storage.bytes)
-                                                     : storage.bytes;
+    return isStaging[i]                    ? 0
+           : rounded && isPlanned(storage) ? roundUp(storage.bytes)
+                                           : storage.bytes;
   });
 }
 
@@ -145,7 +146,7 @@ static void sumUp(Schedule &schedule) {
     return storage.space == Space::Arena && !isStaging[i] ? roundUp(storage.bytes) : 0;
   }));
   for (const PlannedStorage &storage : schedule.storages)
-    if (storage.device == 0 && !isPlanned(schedule, storage))
+    if (storage.device == 0 && !isPlanned(storage))
       memory.arguments += storage.bytes;
 }
 
@@ -163,6 +164,8 @@ public:
   void run() {
     collect();
     PersistentBlock slab, results;
+    if (schedule_.side == Side::Backward)
+      keepForwards(slab);
     persist(slab_, Space::Slab, slab);
     persist(results_, Space::Results, results);
     std::vector<PackingItem> items;
@@ -187,8 +190,7 @@ private:
     const std::vector<bool> isTaken = findTakenOver(schedule_);
     for (uint32_t i = 0; i < schedule_.storages.size(); ++i) {
       const PlannedStorage &storage = schedule_.storages[i];
-      if (storage.device != device_ || !isPlanned(schedule_, storage) || storage.bytes == 0 ||
-          isTaken[i])
+      if (storage.device != device_ || !isPlanned(storage) || storage.bytes == 0 || isTaken[i])
         continue;
       Group group{i, {roundUp(storage.bytes), 0, storage.end}};
       forEachOf(group, [&](PlannedStorage &member) { group.item.begin = member.begin; });
@@ -212,11 +214,29 @@ private:
       put(group, space, block.append(group.item.begin, group.item.bytes));
   }
 
+  /// What the forward saved keeps its place until its last use.
+  void keepForwards(PersistentBlock &slab) {
+    std::vector<const PlannedStorage *> kept;
+    for (const PlannedStorage &storage : schedule_.storages)
+      if (storage.isForwards && storage.space == Space::Slab && storage.device == device_)
+        kept.push_back(&storage);
+    llvm::stable_sort(
+        kept, [](const PlannedStorage *a, const PlannedStorage *b) { return a->end > b->end; });
+    uint64_t bytes = 0;
+    for (const PlannedStorage *storage : kept) {
+      slab.keep(storage->end, storage->offset, roundUp(storage->bytes));
+      bytes = std::max(bytes, storage->offset + storage->bytes);
+    }
+    slab.cut(llvm::alignDown(bytes, DeviceAPI::allocationAlignment));
+  }
+
   void put(const Group &group, Space space, uint64_t offset) {
     forEachOf(group, [&](PlannedStorage &storage) {
       storage.space = space;
       storage.offset = offset;
     });
+    if (schedule_.side == Side::Backward && space == Space::Slab)
+      return; // the forward's block
     uint64_t &blockBytes = (space == Space::Slab      ? schedule_.slabBytes
                             : space == Space::Results ? schedule_.resultBytes
                                                       : schedule_.arenaBytes)[device_];
@@ -276,7 +296,7 @@ MemoryPlanInfo rondo::describeMemory(const Schedule &schedule) {
   std::vector<int32_t> positions(schedule.storages.size(), -1);
   for (uint32_t i = 0; i < schedule.storages.size(); ++i) {
     const PlannedStorage &storage = schedule.storages[i];
-    if (storage.device != 0 || !isPlanned(schedule, storage))
+    if (storage.device != 0 || !isPlanned(storage))
       continue;
     positions[i] = info.storages.size();
     StorageInfo &added = info.storages.emplace_back();

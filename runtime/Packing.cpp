@@ -30,9 +30,18 @@ uint64_t PersistentBlock::append(uint32_t begin, uint64_t bytes) {
   return offset;
 }
 
-uint64_t PersistentBlock::freeFrom(uint32_t step) const {
-  auto next = llvm::upper_bound(parts_, step,
-                                [](uint32_t at, const auto &part) { return at < part.first; });
+void PersistentBlock::keep(uint32_t end, uint64_t offset, uint64_t bytes) {
+  bytes_ = std::max(bytes_, offset + bytes);
+  kept_.push_back({end, bytes_});
+}
+
+uint64_t PersistentBlock::freeFrom(uint32_t begin, uint32_t end) const {
+  if (!kept_.empty()) {
+    auto dead = llvm::partition_point(kept_, [&](const auto &part) { return part.first >= begin; });
+    return dead == kept_.begin() ? 0 : std::min(std::prev(dead)->second, bytes_);
+  }
+  auto next =
+      llvm::upper_bound(parts_, end, [](uint32_t at, const auto &part) { return at < part.first; });
   return next == parts_.end() ? bytes_ : next->second;
 }
 
@@ -155,13 +164,13 @@ private:
     std::vector<uint64_t> needed = sums([](const PackingItem &) { return true; });
     std::vector<uint64_t> movable = sums([&](const PackingItem &item) {
       return llvm::any_of(rooms_, [&](const PersistentBlock *block) {
-        return item.bytes <= block->bytes() - block->freeFrom(item.end);
+        return item.bytes <= block->bytes() - block->freeFrom(item.begin, item.end);
       });
     });
     for (uint32_t step = 0; step < needed.size(); ++step) {
       uint64_t room = 0;
       for (const PersistentBlock *block : rooms_)
-        room += block->bytes() - block->freeFrom(step);
+        room += block->bytes() - block->freeFrom(step, step);
       bound_ = std::max(bound_, needed[step] - std::min(movable[step], room));
     }
     MaxTree tree(needed);
@@ -237,7 +246,7 @@ private:
       searchBeside(item, packing);
     for (unsigned block = 0; block <= rooms_.size(); ++block) {
       bool isArena = block == rooms_.size();
-      Range free{isArena ? 0 : rooms_[block]->freeFrom(item.end),
+      Range free{isArena ? 0 : rooms_[block]->freeFrom(item.begin, item.end),
                  isArena ? ~uint64_t(0) : rooms_[block]->bytes()};
       std::optional<uint64_t> offset = findGap(used_[block], free, item.bytes, fit);
       if (!offset)

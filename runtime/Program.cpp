@@ -78,6 +78,8 @@ llvm::Error Program::backwardInto(Stream &stream, SavedState &&saved, llvm::Arra
 llvm::Error Program::backwardRetaining(Stream &stream, SavedState &saved,
                                        llvm::ArrayRef<Value> inputs,
                                        llvm::SmallVectorImpl<Value> &results) {
+  if (impl_->consumesSaved())
+    return makeError("what is saved cannot be retained: the program was compiled to consume it");
   return impl_->backward(stream, saved, inputs, {}, results);
 }
 

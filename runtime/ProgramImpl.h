@@ -142,6 +142,7 @@ public:
                        llvm::ArrayRef<Tensor> outputs, llvm::SmallVectorImpl<Value> &results);
   llvm::Expected<std::vector<SavedValue>> savedValues(const SavedState &saved) const;
   void setEager(bool eager) { isEager_ = eager; }
+  bool consumesSaved() const { return options_.consumeSaved; }
   void trim();
 
   const std::shared_ptr<Generators> &generators() const { return options_.generators; }

@@ -115,8 +115,9 @@ private:
         storage.space = Space::ForwardResults;
         storage.index = source.storage;
       }
+      storage.isForwards = !storage.isCallers();
       storage.begin = 0;
-      storage.end = ~0u;
+      storage.end = context_.consumesSaved && storage.space == Space::Slab ? 0 : ~0u;
       storage.takesOver = -1;
       schedule_.storages.push_back(std::move(storage));
     }

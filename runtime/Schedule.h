@@ -38,8 +38,9 @@ struct PlannedStorage {
                                  ///< there from the start, `end` ~0 for what outlives the call
   int32_t takesOver = -1;        ///< storage whose bytes it has, and whose `end` is its `begin`
   bool isStatic = false;
-  bool isWritten = false; ///< an argument that steps write
-  std::string name;       ///< of the root value, for messages
+  bool isWritten = false;  ///< an argument that steps write
+  bool isForwards = false; ///< of a backward: in the slab, or among the results, of its forward
+  std::string name;        ///< of the root value, for messages
 
   bool isCallers() const { return space == Space::Argument || space == Space::Saved; }
 };
@@ -172,6 +173,7 @@ struct LoweringContext {
   /// The forward's, when a backward is lowered.
   const Schedule *forward = nullptr;
   CostSource costs = nullptr;
+  bool consumesSaved = false; ///< what is in the slab dies with the backward's last use of it
 };
 
 /// Lowers one trace of `pair`, without offsets. Errors: DiagnosticError, several.

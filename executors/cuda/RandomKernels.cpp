@@ -227,7 +227,7 @@ static llvm::Expected<CUDAKernelFn> makeGeneratorSeed(const OpContext &) {
 }
 
 void cuda::addRandomKernels(CUDAExecutor &executor) {
-  addKernel(executor, {.op = "dropout", .make = makeDropout});
+  addKernel(executor, {.op = "dropout", .make = makeDropout, .isElementwise = true});
   addPointwise(executor, {"dropout_backward",
                           pointwise::dropoutBackward(),
                           {.compute = ComputeRule::First, .parameters = {"scale"}}});

@@ -68,7 +68,6 @@ static llvm::Expected<HostKernelFn> makeDropout(const OpContext &op) {
     Draws draws(args.rng(1), offset);
     uint32_t dropped = philox::threshold(p);
     auto isKept = [&](int64_t i) { return !philox::happens(draws.word(i), dropped); };
-    drawEach(mask, isKept);
     dispatchFloat(x.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       Compute<T> scale = Compute<T>(1 / (1 - p));
@@ -78,6 +77,7 @@ static llvm::Expected<HostKernelFn> makeDropout(const OpContext &op) {
         out.as<T>()[offsets[1]] = T(isKept(i++) ? value * scale : Compute<T>(0));
       });
     });
+    drawEach(mask, isKept); // it may lie where x does
   });
 }
 
@@ -230,7 +230,7 @@ static llvm::Expected<HostKernelFn> makeGeneratorSeed(const OpContext &) {
 }
 
 void host::addRandomKernels(HostExecutor &executor) {
-  addKernel(executor, {.op = "dropout", .make = makeDropout});
+  addKernel(executor, {.op = "dropout", .make = makeDropout, .isElementwise = true});
   addDropoutBackward(executor);
   addKernel(executor, {.op = "uniform", .make = makeUniform});
   addKernel(executor, {.op = "normal", .make = makeNormal});

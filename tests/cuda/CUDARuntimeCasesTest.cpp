@@ -8,6 +8,7 @@
 
 #include "runtime/CallerCaptureTesting.h"
 #include "runtime/CasesTesting.h"
+#include "runtime/CheckpointTesting.h"
 #include "runtime/DecodingTesting.h"
 #include "runtime/HostScalarsTesting.h"
 #include "runtime/OutputsTesting.h"
@@ -15,6 +16,7 @@
 
 namespace rondo {
 INSTANTIATE_TEST_SUITE_P(, CasesTest, testing::Values(firstCUDADevice()), suiteTargetName);
+INSTANTIATE_TEST_SUITE_P(, CheckpointTest, testing::Values(firstCUDADevice()), suiteTargetName);
 INSTANTIATE_TEST_SUITE_P(, OutputsTest, testing::Values(firstCUDADevice()), suiteTargetName);
 INSTANTIATE_TEST_SUITE_P(, SavedStateTest, testing::Values(firstCUDADevice()), suiteTargetName);
 INSTANTIATE_TEST_SUITE_P(, CallerCaptureTest, testing::Values(firstCUDADevice()), suiteTargetName);

@@ -25,7 +25,8 @@ the last thing printed is a table. The exit code is 0 if nothing failed.
             traces against PyTorch's results
   memcheck  compute-sanitizer on some of the tests, and on rondo-run with every trace
   traces    rondo-run --check on every recorded trace that can be run
-  bench     rondo-bench, and its peer in PyTorch where that can be imported
+  bench     rondo-bench, and its peer in PyTorch where that can be imported, with what both measured
+            side by side
 
 The library that RONDO_CUDNN_LIBRARY names is used for attention; by default the one of Python's
 package nvidia.cudnn, or what the loader finds. Which attentions it takes is in the log of the tests.
@@ -201,7 +202,8 @@ run_bench() {
   elif ! python3 -c 'import torch' >/dev/null 2>&1; then
     skip "PyTorch" "python3 cannot import torch"
   else
-    step "PyTorch" peer.log python3 "$peer" --json "$out/peer.json"
+    step "PyTorch" peer.log python3 "$peer" --json "$out/peer.json" \
+      --beside "$out/rondo-bench.json"
     cat "$out/peer.log"
   fi
 }

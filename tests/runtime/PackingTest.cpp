@@ -39,7 +39,7 @@ void check(llvm::ArrayRef<PackingItem> items, llvm::ArrayRef<const PersistentBlo
     bool isArena = a.block == rooms.size();
     EXPECT_LE(a.offset + items[i].bytes, isArena ? packing.arenaBytes : rooms[a.block]->bytes());
     if (!isArena) {
-      EXPECT_GE(a.offset, rooms[a.block]->freeFrom(items[i].end));
+      EXPECT_GE(a.offset, rooms[a.block]->freeFrom(items[i].begin, items[i].end));
     }
     for (size_t k = 0; k < i; ++k) {
       const PackingPlace &b = packing.places[k];
@@ -77,6 +77,13 @@ TEST(PackingTest, Random) {
       for (uint32_t step = 0; step < steps; ++step)
         if (below(4) == 0)
           room.append(step, 16 * below(20));
+    if (below(2)) { // what is there from the start
+      rooms[0] = {};
+      for (uint32_t step = steps; step-- > 0;)
+        if (below(4) == 0)
+          rooms[0].keep(step, 16 * below(40), 16 * below(20));
+      rooms[0].cut(16 * below(50));
+    }
     std::vector<PackingItem> items;
     for (unsigned i = below(60); i > 0; --i) {
       uint32_t begin = below(steps);
@@ -101,15 +108,15 @@ TEST(PackingTest, Random) {
 // What is not made yet is free, and what is made stays taken.
 TEST(PackingTest, PersistentBlocks) {
   PersistentBlock block;
-  EXPECT_EQ(block.freeFrom(0), 0u);
+  EXPECT_EQ(block.freeFrom(0, 0), 0u);
   EXPECT_EQ(block.append(1, 100), 0u);
   EXPECT_EQ(block.append(1, 50), 100u);
   EXPECT_EQ(block.append(4, 10), 150u);
   EXPECT_EQ(block.bytes(), 160u);
-  EXPECT_EQ(block.freeFrom(0), 0u);
-  EXPECT_EQ(block.freeFrom(1), 150u);
-  EXPECT_EQ(block.freeFrom(3), 150u);
-  EXPECT_EQ(block.freeFrom(4), 160u);
+  EXPECT_EQ(block.freeFrom(0, 0), 0u);
+  EXPECT_EQ(block.freeFrom(1, 1), 150u);
+  EXPECT_EQ(block.freeFrom(3, 3), 150u);
+  EXPECT_EQ(block.freeFrom(4, 4), 160u);
 
   Packing packing = pack({{160, 0, 0}, {10, 1, 3}, {20, 2, 3}, {10, 2, 4}}, &block);
   EXPECT_THAT(packing.places[0].block, 0u);
@@ -117,6 +124,30 @@ TEST(PackingTest, PersistentBlocks) {
   EXPECT_EQ(packing.places[2].block, 1u) << "too large for the room";
   EXPECT_EQ(packing.places[3].block, 1u) << "needed for too long";
   EXPECT_EQ(packing.arenaBytes, 30u);
+}
+
+// What is there from the start is taken until it is needed no more, with all that lies before it.
+TEST(PackingTest, KeptBlocks) {
+  PersistentBlock block;
+  block.keep(5, 0, 100);
+  block.keep(3, 200, 50);
+  block.keep(2, 100, 100);
+  EXPECT_EQ(block.bytes(), 250u);
+  EXPECT_EQ(block.freeFrom(0, 9), 250u);
+  EXPECT_EQ(block.freeFrom(3, 9), 250u);
+  EXPECT_EQ(block.freeFrom(4, 9), 100u) << "what was needed until step 2, too";
+  EXPECT_EQ(block.freeFrom(6, 6), 0u);
+  block.cut(240);
+  EXPECT_EQ(block.bytes(), 240u);
+  EXPECT_EQ(block.freeFrom(3, 3), 240u) << "no room";
+
+  Packing packing = pack({{140, 4, 4}, {140, 3, 3}, {150, 4, 9}, {240, 6, 7}}, &block);
+  EXPECT_EQ(packing.places[0].offset, 100u);
+  EXPECT_EQ(packing.places[0].block, 0u);
+  EXPECT_EQ(packing.places[1].block, 1u) << "too early";
+  EXPECT_EQ(packing.places[2].block, 1u) << "too large";
+  EXPECT_EQ(packing.places[3].block, 0u);
+  EXPECT_EQ(packing.places[3].offset, 0u);
 }
 
 // An arena is as small as can be: where the order by size does not do it, and where none of the

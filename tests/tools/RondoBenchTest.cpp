@@ -31,11 +31,13 @@ TEST_F(RondoBenchTest, All) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, IsEmpty());
   for (const char *line :
-       {"\nreplay    nodes of the graph ", "\nreplay    Program::forward, CPU time ",
-        "\nreplay    device allocations per call ", "\neager     Kernel::enqueue of add, CPU time ",
-        "\ncapture   Graph::instantiate, per node ", "\nhandover  4 KiB, 1 consumer, unmoved, ",
-        "\npolicies  BufferCosts, node patched ", "\nmemory    mlp, peak of 3 steps ",
-        "\ntraces    mlp, replayed step, CPU time "})
+       {"\nreplay      nodes of the graph ", "\nreplay      Program::forward, CPU time ",
+        "\nreplay      device allocations per call ",
+        "\neager       Kernel::enqueue of add, CPU time ",
+        "\ncapture     Graph::instantiate, per node ", "\nhandover    4 KiB, 1 consumer, unmoved, ",
+        "\npolicies    BufferCosts, node patched ", "\nmemory      mlp, peak of 3 steps ",
+        "\ncheckpoint  f32, GELU by erf, until done ",
+        "\ntraces      mlp, replayed step, CPU time "})
     EXPECT_THAT(outcome.out, HasSubstr(line));
 
   auto json = nlohmann::json::parse(textOf(path("figures.json")), nullptr,
@@ -155,6 +157,43 @@ TEST_F(RondoBenchFiguresTest, MemoryOfFolder) {
   EXPECT_TRUE(figuresOf({"memory", "--traces=" + path("")}).count("gpt_tiny, peak of 3 steps"));
 }
 
+// Each dtype and form of GELU is measured with checkpoints and without; with them a step is planned
+// in less memory. PyTorch's are compared by these names.
+TEST_F(RondoBenchFiguresTest, Checkpoint) {
+  auto figures = figuresOf({"checkpoint", "--blocks=3", "--batch=8", "--width=16"});
+  EXPECT_EQ(figures.size(), 2u * 2 * 4) << "the host has no clock";
+  for (const char *dtype : {"f32", "bf16"}) {
+    for (const char *form : {"erf", "tanh"}) {
+      std::string name = std::string(dtype) + ", GELU by " + form + ", ";
+      SCOPED_TRACE(name);
+      for (const char *what : {"CPU time", "until done", "peak", "planned"}) {
+        ASSERT_TRUE(figures.count(name + what)) << what;
+        const nlohmann::json &figure = figures[name + what];
+        EXPECT_EQ(figure["bench"], "checkpoint");
+        EXPECT_EQ(figure["baseline_name"], "all saved");
+        EXPECT_EQ(figure["unit"], llvm::StringRef(what).startswith("p") ? "KiB" : "us");
+        EXPECT_GT(figure["value"], 0.0);
+      }
+      EXPECT_LT(figures[name + "planned"]["ratio"], 0.5);
+      EXPECT_GE(figures[name + "peak"]["value"], figures[name + "planned"]["value"]);
+      EXPECT_LE(figures[name + "peak"]["value"].get<double>(),
+                figures[name + "planned"]["value"].get<double>() + 512)
+          << "what making a graph takes";
+    }
+  }
+}
+
+// Sizes are those that are asked for: twice the rows take about twice the memory.
+TEST_F(RondoBenchFiguresTest, CheckpointSizes) {
+  auto planned = [&](const char *batch) {
+    auto figures = figuresOf({"checkpoint", "--blocks=2", "--width=16", batch});
+    return figures["f32, GELU by erf, planned"]["value"].get<double>();
+  };
+  double few = planned("--batch=32"), many = planned("--batch=64");
+  EXPECT_GT(many, 1.8 * few);
+  EXPECT_LT(many, 2.2 * few);
+}
+
 // Those that are named run alone.
 TEST_F(RondoBenchTest, Some) {
   ToolOutcome outcome = run({"eager", "--rounds=1", "--calls=1"});
@@ -175,13 +214,17 @@ TEST_F(RondoBenchTest, Errors) {
       {{"--device=tpu"}, 2, {"'tpu' is no device", "devices are: host, cuda"}},
       {{"speed"},
        2,
-       {"'speed' is no benchmark", "replay, eager, capture, handover, policies, memory, traces"}},
+       {"'speed' is no benchmark",
+        "replay, eager, capture, handover, policies, memory, checkpoint, traces"}},
       {{"traces", "--traces=" + path("nothing")}, 1, {"there are no traces at", "--traces"}},
       {{"traces", "--traces=" + traces + "convnet.json"}, 1, {"'convolution' op"}},
       {{"eager", "--rounds=1", "--json=" + path("no/such/folder/x.json")},
        3,
        {"cannot be written"}},
       {{"policies", "--largest=0"}, 2, {"--largest is 0"}},
+      {{"checkpoint", "--blocks=0"}, 2, {"--blocks is 0; it has to be 1 to "}},
+      {{"checkpoint", "--batch=0"}, 2, {"--batch is 0"}},
+      {{"checkpoint", "--width=2000000"}, 2, {"--width is 2000000"}},
       {{"memory", "--traces=" + path("nothing")}, 1, {"there are no traces at", "--traces"}},
       {{"--no-such-option"}, 2, {"--no-such-option"}},
   };

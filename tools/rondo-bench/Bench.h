@@ -52,6 +52,15 @@ llvm::Error benchPolicies(const BenchSetup &setup, uint64_t mostBytes,
 llvm::Error benchMemory(const BenchSetup &setup, llvm::StringRef path,
                         std::vector<Figure> &figures);
 
+/// Of the model of `checkpoint`; each at least 1.
+struct CheckpointSizes {
+  unsigned blocks = 8, batch = 2048, width = 1024;
+};
+/// `checkpoint`: a step whose blocks are computed again in the backward, beside the same step
+/// without: time, and memory beyond arguments and gradients; f32 and bf16, both forms of GELU.
+llvm::Error benchCheckpoint(const BenchSetup &setup, const CheckpointSizes &sizes,
+                            std::vector<Figure> &figures);
+
 //===----------------------------------------------------------------------===//
 // What they share
 //===----------------------------------------------------------------------===//

@@ -7,54 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MemoryWatch.h"
 #include "StepPlayer.h"
 
 using namespace rondo;
-
-namespace {
-
-/// The most memory that was taken since this was made: by what the device says is free where it
-/// does, else by its own count.
-class MemoryWatch {
-public:
-  static llvm::Expected<MemoryWatch> create(const BenchSetup &setup) {
-    MemoryWatch watch(setup);
-    if (llvm::Error error = setup.device->synchronize())
-      return error;
-    setup.device->trim();
-    setup.device->resetPeak();
-    watch.bytesBefore_ = setup.device->memoryUse().bytes;
-    llvm::Expected<std::optional<uint64_t>> free = setup.raw.freeMemory();
-    if (!free)
-      return free.takeError();
-    watch.freeBefore_ = watch.leastFree_ = *free;
-    return watch;
-  }
-
-  /// Memory that is taken only between two samples is not seen where the device says what is free.
-  llvm::Error sample() {
-    llvm::Expected<std::optional<uint64_t>> free = setup_->raw.freeMemory();
-    if (!free)
-      return free.takeError();
-    if (*free)
-      leastFree_ = std::min(*leastFree_, **free);
-    return llvm::Error::success();
-  }
-
-  uint64_t mostBytes() const {
-    return freeBefore_ ? *freeBefore_ - *leastFree_
-                       : setup_->device->memoryUse().peakBytes - bytesBefore_;
-  }
-
-private:
-  explicit MemoryWatch(const BenchSetup &setup) : setup_(&setup) {}
-
-  const BenchSetup *setup_;
-  uint64_t bytesBefore_ = 0;
-  std::optional<uint64_t> freeBefore_, leastFree_;
-};
-
-} // namespace
 
 /// Of those in the memory of the device.
 static uint64_t argumentBytes(const StepPlayer &player, Device device) {

@@ -21,7 +21,25 @@ llvm::Error StepPlayer::load(llvm::StringRef path) {
   llvm::Expected<TracePair> read = readPair(path, InputFormat::Auto, setup_.registry, &outputs);
   if (!read)
     return read.takeError();
-  llvm::Expected<TracePair> pair = placeOn(setup_.device->device(), std::move(*read));
+  if (llvm::Error error = compilePlaced(std::move(*read)))
+    return error;
+  return fillArguments(path, outputs);
+}
+
+llvm::Error StepPlayer::load(TracePair pair,
+                             llvm::function_ref<double(const ParameterInfo &)> scaleOf) {
+  if (llvm::Error error = compilePlaced(std::move(pair)))
+    return error;
+  for (Side side : {Side::Forward, Side::Backward})
+    if (side == Side::Forward || program_->hasBackward())
+      if (llvm::Error error = fillRandom(*program_, side, 0, devices_, *stream_,
+                                         arguments_[unsigned(side)], scaleOf))
+        return error;
+  return llvm::Error::success();
+}
+
+llvm::Error StepPlayer::compilePlaced(TracePair unplaced) {
+  llvm::Expected<TracePair> pair = placeOn(setup_.device->device(), std::move(unplaced));
   if (!pair)
     return pair.takeError();
   name_ = pair->name().str();
@@ -33,7 +51,7 @@ llvm::Error StepPlayer::load(llvm::StringRef path) {
   if (!stream)
     return stream.takeError();
   stream_ = std::move(*stream);
-  return fillArguments(path, outputs);
+  return llvm::Error::success();
 }
 
 llvm::Error StepPlayer::compileProgram() {
@@ -53,8 +71,7 @@ llvm::Expected<TracePair> StepPlayer::runPasses(TracePair pair) const {
   if (llvm::Error error = registerPasses(passes, sources))
     return error;
   PassManager manager;
-  if (llvm::Error error =
-          passes.parsePipeline("dce,cse,canonicalise,execution,cuda-graph,del", manager))
+  if (llvm::Error error = passes.parsePipeline(pipeline_, manager))
     return error;
   return manager.run(std::move(pair));
 }

@@ -11,13 +11,20 @@ namespace rondo {
 /// A program of a trace, with arguments that stay where they are.
 class StepPlayer {
 public:
-  /// `options` are for every program that it compiles.
-  explicit StepPlayer(const BenchSetup &setup, ProgramOptions options = {})
-      : setup_(setup), options_(std::move(options)) {}
+  /// The passes that traces are run with.
+  static constexpr const char *usualPipeline = "dce,cse,canonicalise,execution,cuda-graph,del";
+
+  /// `options` and `pipeline` are for every program that it compiles.
+  explicit StepPlayer(const BenchSetup &setup, ProgramOptions options = {},
+                      std::string pipeline = usualPipeline)
+      : setup_(setup), options_(std::move(options)), pipeline_(std::move(pipeline)) {}
 
   /// Reads the trace in file `path`, compiles it, and makes its arguments: those that were
   /// recorded, if they are beside it, else random ones.
   llvm::Error load(llvm::StringRef path);
+  /// The same of `pair`, whose tensors are on the host. Arguments are random: between plus and
+  /// minus what `scaleOf` says of them.
+  llvm::Error load(TracePair pair, llvm::function_ref<double(const ParameterInfo &)> scaleOf);
   /// Destroys the program; arguments stay.
   void dropProgram() { program_.reset(); }
   /// Makes it again.
@@ -36,12 +43,15 @@ public:
   llvm::Expected<Times> step(bool isEager, llvm::function_ref<llvm::Error()> afterCall = nullptr);
 
 private:
+  /// Compiles `pair`, placed on the device.
+  llvm::Error compilePlaced(TracePair pair);
   llvm::Expected<TracePair> runPasses(TracePair pair) const;
   llvm::Error fillArguments(llvm::StringRef path, llvm::ArrayRef<FXOutput> outputs);
   llvm::Error submit(llvm::function_ref<llvm::Error()> afterCall);
 
   const BenchSetup &setup_;
   const ProgramOptions options_;
+  const std::string pipeline_;
   std::string name_;
   std::optional<TracePair> pair_;
   std::vector<DeviceRef> devices_;

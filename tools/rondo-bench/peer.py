@@ -2,13 +2,15 @@
 """What PyTorch needs for the jobs of rondo-bench, on the same GPU.
 
     peer.py --json peer.json
+    peer.py --beside bench.json                   # rondo-bench's figures, of the same machine
 
 A CUDA graph of 64 small kernels: CPU time of a replay. A step (forward and backward) of models of
 the sizes of the traces mlp and gpt_tiny in tests/data/traces: eager, as one CUDA graph, and with
 make_graphed_callables: CPU time of the calls, the device's time, and time until all is done.
 Times are medians, in microseconds. The memory that a step of the model of gpt2_small_bf16 takes as
 one CUDA graph, by what the device says is free: parameters and inputs included, what libraries load
-before not.
+before not. Steps with torch.utils.checkpoint around each block, eager: times, and memory beyond
+parameters, inputs and gradients; with --beside these have bars.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import time
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 DEVICE = "cuda"
 
@@ -88,6 +91,67 @@ def make_mlp():
     target = torch.randn(8, 32, device=DEVICE)
     return (nn.Sequential(*layers).to(DEVICE), torch.randn(8, 32, device=DEVICE),
             lambda y: functional.mse_loss(y, target))
+
+
+class CheckpointedBlocks(nn.Module):
+    """The model of rondo-bench's `checkpoint`."""
+
+    def __init__(self, blocks, width, gelu):
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate=gelu),
+                          nn.Linear(4 * width, width), nn.Dropout(0.1)) for _ in range(blocks))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+        return x
+
+
+class CheckpointedStep:
+    """A step to the gradients of all parameters and of the input."""
+
+    def __init__(self, blocks, batch, width, dtype, gelu):
+        self.model = CheckpointedBlocks(blocks, width, gelu).to(DEVICE, dtype)
+        self.x = torch.rand(batch, width, device=DEVICE).mul_(2).sub_(1).to(dtype)
+        self.x.requires_grad_()
+        self.gradient = torch.rand(batch, width, device=DEVICE).mul_(2).sub_(1).to(dtype)
+
+    def __call__(self):
+        self.drop_gradients()
+        self.model(self.x).backward(self.gradient)
+
+    def drop_gradients(self):
+        self.model.zero_grad(set_to_none=True)
+        self.x.grad = None
+
+    def gradient_bytes(self):
+        return sum(t.grad.numel() * t.grad.element_size()
+                   for t in [*self.model.parameters(), self.x])
+
+    def peaks(self, steps=3):
+        """Bytes beyond parameters, inputs and gradients, at their most: by what the device says is
+        free, and by PyTorch's own count, which leaves out what its allocator keeps."""
+        self()
+        gradients = self.gradient_bytes()
+        self.drop_gradients()
+        release_memory()
+        free, allocated = torch.cuda.mem_get_info()[0], torch.cuda.memory_allocated()
+        least = free
+        torch.cuda.reset_peak_memory_stats()
+        for _ in range(steps):
+            self()
+            torch.cuda.synchronize()
+            least = min(least, torch.cuda.mem_get_info()[0])
+        return (free - least - gradients,
+                torch.cuda.max_memory_allocated() - allocated - gradients)
+
+
+def release_memory():
+    torch.cuda.synchronize()
+    gc.collect()
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.empty_cache()
 
 
 def on_side_stream(call, times=3):
@@ -161,10 +225,7 @@ def graph_step_peak(make, steps=3):
 
     on_side_stream(step)
     model.zero_grad(set_to_none=True)
-    torch.cuda.synchronize()
-    gc.collect()
-    torch._C._cuda_clearCublasWorkspaces()
-    torch.cuda.empty_cache()
+    release_memory()
     arguments = sum(t.numel() * t.element_size() for t in [*model.parameters(), x])
     before = torch.cuda.mem_get_info()[0]
     replay = capture(step)
@@ -209,22 +270,78 @@ def step_times(step, rounds):
     return {"CPU time": cpu, "device time": device, "until done": done}
 
 
+def add_checkpointed_steps(add, options):
+    for dtype_name, dtype in {"f32": torch.float32, "bf16": torch.bfloat16}.items():
+        for form, gelu in {"erf": "none", "tanh": "tanh"}.items():
+            name = f"{dtype_name}, GELU by {form}"
+            try:
+                step = CheckpointedStep(options.blocks, options.batch, options.width, dtype, gelu)
+                peak, own_peak = step.peaks()
+                for what, values in step_times(step, options.rounds).items():
+                    add("checkpoint", f"{name}, {what}", statistics.median(values))
+                add("checkpoint", f"{name}, peak", peak / 1024, "KiB")
+                add("checkpoint", f"{name}, peak of what is allocated", own_peak / 1024, "KiB")
+            except RuntimeError as error:
+                print(f"{name}, checkpointed: {error}", file=sys.stderr)
+
+
+# By benchmark, the figures of rondo-bench that must not exceed PyTorch's.
+BARRED = {"checkpoint": ("until done", "peak")}
+
+
+def compare(path, figures):
+    """Prints rondo-bench's figures that are here, too; returns true if those with a bar are within
+    it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            ours = {(f["bench"], f["what"]): f for f in json.load(file)["figures"]}
+    except (OSError, ValueError, KeyError) as error:
+        print(f"error: '{path}' has no figures of rondo-bench: {error!r}", file=sys.stderr)
+        return False
+    found, within = set(), True
+    print(f"\n{'bench':10} {'what':34} {'rondo':>12} {'PyTorch':>12}       ratio  bar")
+    for figure in figures:
+        bench, what = figure["bench"], figure["what"]
+        if (bench, what) not in ours:
+            continue
+        found.add(bench)
+        value, theirs = ours[bench, what]["value"], figure["value"]
+        bar = ""
+        if what.rpartition(", ")[2] in BARRED.get(bench, ()):
+            bar = "within 1" if value <= theirs else "ABOVE 1"
+            within = within and value <= theirs
+        ratio = f"{value / theirs:7.3f}" if theirs > 0 else ""
+        print(f"{bench:10} {what:34} {value:12.2f} {theirs:12.2f} {figure['unit']:3} {ratio:7}  "
+              f"{bar}".rstrip())
+    for bench in BARRED.keys() - found:
+        print(f"error: '{path}' has no figures of {bench} to compare", file=sys.stderr)
+        within = False
+    return within
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", metavar="file", help="write all figures to this file, too")
     parser.add_argument("--rounds", type=int, default=51)
     parser.add_argument("--calls", type=int, default=16)
+    parser.add_argument("--blocks", type=int, default=8, help="of the model with checkpoints")
+    parser.add_argument("--batch", type=int, default=2048, help="rows that it gets")
+    parser.add_argument("--width", type=int, default=1024, help="elements of a row")
+    parser.add_argument("--beside", metavar="file",
+                        help="compare with what rondo-bench --json wrote; the exit code is 4 if a "
+                             "bar is not met")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         print("error: PyTorch finds no CUDA device", file=sys.stderr)
         return 1
     torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = False  # as by default, and as in rondo-bench
 
     figures = []
 
     def add(bench, what, value, unit="us"):
         figures.append({"bench": bench, "what": what, "unit": unit, "value": value})
-        print(f"{bench:8} {what:52} {value:10.2f} {unit}", flush=True)
+        print(f"{bench:10} {what:52} {value:10.2f} {unit}", flush=True)
 
     print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}")
     add("replay", "CUDAGraph.replay of 64 kernels, CPU time",
@@ -247,12 +364,16 @@ def main():
     except RuntimeError as error:
         print(f"gpt2_small_bf16, whole-step CUDAGraph: {error}", file=sys.stderr)
 
+    add_checkpointed_steps(add, options)
+
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"tool": "peer", "torch": torch.__version__, "device": DEVICE,
                        "description": torch.cuda.get_device_name(), "figures": figures},
                       file, indent=2)
             file.write("\n")
+    if options.beside and not compare(options.beside, figures):
+        return 4
     return 0
 
 

@@ -24,7 +24,16 @@ namespace cl = llvm::cl;
 namespace {
 
 enum ExitCode : int { success = 0, failed = 1, badUsage = 2, cannotWrite = 3, barNotMet = 4 };
-enum class BenchKind : uint8_t { Replay, Eager, Capture, Handover, Policies, Memory, Traces };
+enum class BenchKind : uint8_t {
+  Replay,
+  Eager,
+  Capture,
+  Handover,
+  Policies,
+  Memory,
+  Checkpoint,
+  Traces
+};
 
 /// The command line. Options are members rather than globals: nothing registers itself.
 struct Options {
@@ -49,26 +58,39 @@ struct Options {
   cl::opt<unsigned> largest{"largest",
                             cl::desc("Largest input of `policies` (default: 65536, 64 MiB)"),
                             cl::value_desc("KiB"), cl::init(65536), cl::cat(category)};
+  cl::opt<unsigned> blocks{"blocks", cl::desc("Blocks of the model of `checkpoint` (default: 8)"),
+                           cl::init(8), cl::cat(category)};
+  cl::opt<unsigned> batch{"batch", cl::desc("Rows that it gets (default: 2048, on the host 16)"),
+                          cl::cat(category)};
+  cl::opt<unsigned> width{"width",
+                          cl::desc("Elements of a row, and of four rows between the two layers of "
+                                   "a block (default: 1024, on the host 32)"),
+                          cl::cat(category)};
   cl::opt<std::string> json{"json", cl::desc("Write all figures to this file, too"),
                             cl::value_desc("file"), cl::cat(category)};
   cl::opt<bool> check{"check", cl::desc("Fail unless every bar is met"), cl::cat(category)};
 };
+
+constexpr unsigned mostCheckpointSize = 1 << 20; ///< blocks, rows or elements: no product overflows
 
 constexpr llvm::StringLiteral overview =
     "rondo-bench: what Rondo costs beside the API of the device, measured in the same run\n\n"
     "  rondo-bench --device=cuda --json=bench.json\n"
     "  rondo-bench replay eager --rounds=101\n"
     "  rondo-bench traces --traces=tests/data/traces/gpt_tiny.json\n"
+    "  rondo-bench checkpoint --device=cuda --batch=512\n"
     "\n"
     "Benchmarks (all by default):\n"
-    "  replay    a program of one region of 64 small kernels with 150 static inputs and 4 results\n"
-    "            against a launch of its graph; allocations per call\n"
-    "  eager     launches of a kernel one by one against the raw launch\n"
-    "  capture   making and instantiating graphs against the same by the raw API\n"
-    "  handover  what an input adds to a call if it has moved, patched and copied\n"
-    "  policies  calls whose inputs move: patched, copied, and what is chosen by measured cost\n"
-    "  memory    the most memory that steps of a trace take, against the planned\n"
-    "  traces    steps of traces, replayed against eager\n"
+    "  replay      a program of one region of 64 small kernels with 150 static inputs and 4\n"
+    "              results against a launch of its graph; allocations per call\n"
+    "  eager       launches of a kernel one by one against the raw launch\n"
+    "  capture     making and instantiating graphs against the same by the raw API\n"
+    "  handover    what an input adds to a call if it has moved, patched and copied\n"
+    "  policies    calls whose inputs move: patched, copied, and what is chosen by measured cost\n"
+    "  memory      the most memory that steps of a trace take, against the planned\n"
+    "  checkpoint  a step whose blocks are computed again in the backward against one that saves\n"
+    "              what it needs: time, memory; peer.py measures PyTorch's\n"
+    "  traces      steps of traces, replayed against eager\n"
     "Exit codes: 0 success, 1 a benchmark failed, 2 wrong usage, 3 output not written, 4 --check "
     "found\na bar that is not met.\n";
 
@@ -143,23 +165,32 @@ static llvm::Error benchMemoryOf(const BenchSetup &setup, const std::string &whe
 /// Those that are named, in that order; all if none is. Errors: there is none of that name.
 static llvm::Expected<std::vector<BenchKind>> benchesOf(const Options &options) {
   constexpr std::pair<llvm::StringLiteral, BenchKind> all[] = {
-      {"replay", BenchKind::Replay},     {"eager", BenchKind::Eager},
-      {"capture", BenchKind::Capture},   {"handover", BenchKind::Handover},
-      {"policies", BenchKind::Policies}, {"memory", BenchKind::Memory},
-      {"traces", BenchKind::Traces}};
+      {"replay", BenchKind::Replay},         {"eager", BenchKind::Eager},
+      {"capture", BenchKind::Capture},       {"handover", BenchKind::Handover},
+      {"policies", BenchKind::Policies},     {"memory", BenchKind::Memory},
+      {"checkpoint", BenchKind::Checkpoint}, {"traces", BenchKind::Traces}};
   std::vector<BenchKind> kinds;
   for (const std::string &name : options.benches) {
     const auto *found = llvm::find_if(all, [&](const auto &entry) { return entry.first == name; });
     if (found == std::end(all))
       return makeError("'" + name +
                        "' is no benchmark; benchmarks are: replay, eager, capture, handover, "
-                       "policies, memory, traces");
+                       "policies, memory, checkpoint, traces");
     kinds.push_back(found->second);
   }
   if (kinds.empty())
     for (const auto &entry : all)
       kinds.push_back(entry.second);
   return kinds;
+}
+
+/// By default smaller on the host, where a step would take minutes.
+static CheckpointSizes checkpointSizes(const Options &options, bool isHost) {
+  auto given = [](const cl::opt<unsigned> &option, unsigned otherwise) {
+    return option.getNumOccurrences() ? option.getValue() : otherwise;
+  };
+  return {options.blocks, given(options.batch, isHost ? 16 : 2048),
+          given(options.width, isHost ? 32 : 1024)};
 }
 
 static llvm::Error runBench(BenchKind kind, const BenchSetup &setup, const Options &options,
@@ -177,6 +208,9 @@ static llvm::Error runBench(BenchKind kind, const BenchSetup &setup, const Optio
     return benchPolicies(setup, uint64_t(options.largest) * 1024, figures);
   case BenchKind::Memory:
     return benchMemoryOf(setup, options.traces, figures);
+  case BenchKind::Checkpoint:
+    return benchCheckpoint(setup, checkpointSizes(options, setup.device->device().isHost()),
+                           figures);
   case BenchKind::Traces:
     return benchTraces(setup, options.traces, figures);
   }
@@ -213,6 +247,11 @@ static ExitCode run(const Options &options) {
                   badUsage);
   if (options.largest == 0)
     return report(makeError("--largest is 0; it has to be 1 or more"), badUsage);
+  for (const cl::opt<unsigned> *size : {&options.blocks, &options.batch, &options.width})
+    if (size->getNumOccurrences() && (*size == 0 || *size > mostCheckpointSize))
+      return report(makeError("--" + size->ArgStr + " is " + llvm::Twine(*size) +
+                              "; it has to be 1 to " + llvm::Twine(mostCheckpointSize)),
+                    badUsage);
   llvm::Expected<std::vector<BenchKind>> kinds = benchesOf(options);
   if (!kinds)
     return report(kinds.takeError(), badUsage);

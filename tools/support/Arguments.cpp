@@ -178,7 +178,8 @@ static Value unitScalar(ScalarKind kind) {
 
 llvm::Error rondo::fillRandom(const Program &program, Side side, uint64_t seed,
                               llvm::ArrayRef<DeviceRef> devices, Stream &stream,
-                              std::vector<Value> &arguments) {
+                              std::vector<Value> &arguments,
+                              llvm::function_ref<double(const ParameterInfo &)> scaleOf) {
   std::mt19937_64 random(seed * 2 + unsigned(side));
   Filler filler(program, side, devices, stream, arguments);
   llvm::ArrayRef<ParameterInfo> infos = program.inputs(side);
@@ -197,14 +198,16 @@ llvm::Error rondo::fillRandom(const Program &program, Side side, uint64_t seed,
       TensorType dense(type->dtype, type->shape);
       std::vector<std::byte> bytes(dense.numBytes().value());
       unsigned size = dtypeSize(type->dtype);
+      double scale = scaleOf ? scaleOf(info) : 1;
       for (size_t at = 0; at < bytes.size(); at += size) {
         double unit = double(random() >> 11) / double(uint64_t(1) << 53);
         if (type->dtype == DType::BF16) { // toward zero: any number will do
-          float number = float(2 * unit - 1);
+          float number = float(scale * (2 * unit - 1));
           std::memcpy(bytes.data() + at, reinterpret_cast<std::byte *>(&number) + 2, size);
           continue;
         }
-        writeElement(type->dtype, isFloat(type->dtype) ? 2 * unit - 1 : double(unit < 0.5),
+        writeElement(type->dtype,
+                     isFloat(type->dtype) ? scale * (2 * unit - 1) : double(unit < 0.5),
                      bytes.data() + at);
       }
       Tensor source(Storage::borrow(bytes.data(), bytes.size(), Device::host()), 0, type->dtype,

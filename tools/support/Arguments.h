@@ -16,11 +16,13 @@ llvm::Error fillRecorded(const Program &program, Side side, const RecordedValues
                          llvm::ArrayRef<DeviceRef> devices, Stream &stream,
                          std::vector<Value> &arguments);
 
-/// The same with random ones: floats uniform in [-1, 1), integers and bools 0 or 1, scalars 1. The
-/// same seed gives the same. Errors: of the device.
+/// The same with random ones: floats uniform in [-1, 1), or times what `scaleOf` says of the
+/// argument, integers and bools 0 or 1, scalars 1. The same seed gives the same. Errors: of the
+/// device.
 llvm::Error fillRandom(const Program &program, Side side, uint64_t seed,
                        llvm::ArrayRef<DeviceRef> devices, Stream &stream,
-                       std::vector<Value> &arguments);
+                       std::vector<Value> &arguments,
+                       llvm::function_ref<double(const ParameterInfo &)> scaleOf = nullptr);
 
 /// ‖a − b‖ / ‖b‖ in f64 over the elements of host tensors of one shape; ‖a‖ where b is 0; infinite
 /// where shapes differ or one has a nan or an infinity that the other has not.

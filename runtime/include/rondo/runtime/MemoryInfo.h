@@ -30,7 +30,7 @@ struct MemoryInfo {
 };
 
 /// Whose bytes a planned storage lies in. A temporary may lie in any: in a part of the slab or of
-/// the results that is not made yet, too.
+/// the results that is not made yet, too, or of the slab that is not needed any more.
 enum class MemoryBlock : uint8_t { Arena, Slab, Results };
 /// `arena`, `slab`, `results`.
 llvm::StringRef memoryBlockName(MemoryBlock block);

@@ -86,6 +86,12 @@ struct ProgramOptions {
   /// point is rounded. Errors of `compile`: a name that no input with buckets has; a number that
   /// the dtype does not have, of 8-bit floats any but 0.
   std::map<std::string, double> padding;
+  /// A backward may overwrite what its forward saved, once it needs it no more: less memory where
+  /// much is saved, and read from the last to the first. backwardRetaining is an error; what
+  /// savedValues gave is not to be read after the backward, nor the state used again if a backward
+  /// failed; a graph of the caller's that a backward joined without its forward is to be launched
+  /// once. Error of `compile` with `verifyPatches`, which runs regions twice.
+  bool consumeSaved = false;
   /// What is called when regions are captured, and when they run for the first time.
   RegionHooks hooks;
   /// Generators to draw from; null: the program has its own.
@@ -200,7 +206,7 @@ public:
                        llvm::SmallVectorImpl<Value> &results);
   llvm::Error backwardInto(Stream &stream, SavedState &&saved, llvm::ArrayRef<Value> inputs,
                            llvm::ArrayRef<Tensor> outputs, llvm::SmallVectorImpl<Value> &results);
-  /// As backward, but `saved` can be used again.
+  /// As backward, but `saved` can be used again. Also an error with `consumeSaved`.
   llvm::Error backwardRetaining(Stream &stream, SavedState &saved, llvm::ArrayRef<Value> inputs,
                                 llvm::SmallVectorImpl<Value> &results);
 
