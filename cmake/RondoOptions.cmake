@@ -54,7 +54,7 @@ function(rondo_configure_target target)
     # g++ 12 is wrong about these when it optimises: the first in llvm::SmallDenseMap, the others in
     # std::string's operator+.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:
-      -Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow>)
+      -Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>)
     # With strict aliasing, g++ 12 at -O2 drops the store that empties an llvm::Expected when a pointer
     # is moved out of it into an llvm::SmallVector: what it counts is released twice.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-strict-aliasing>)

@@ -74,6 +74,19 @@ static llvm::Error inferAttentionBackward(Inference &in) {
   return in.fresh(type->dtype, type->shape);
 }
 
+/// One number for each attention weight, if there is dropout; `q` is the operand that is the query.
+static DrawsFn drawsPerWeight(unsigned q) {
+  return [q](const OpContext &op) -> Dim {
+    if (op.numberAttribute("dropout_p") == 0)
+      return 0;
+    llvm::ArrayRef<Dim> queries = op.tensor(q)->shape, keys = op.tensor(q + 1)->shape;
+    Dim numWeights = keys[keys.size() - 2];
+    for (const Dim &size : queries.drop_back())
+      numWeights = numWeights * size;
+    return numWeights;
+  };
+}
+
 static OpDef &attentionAttributes(OpDef &def) {
   return def.attr("causal", Kind::Bool, false)
       .attr("dropout_p", Kind::Number, 0.0)
@@ -90,11 +103,13 @@ void rondo::addAttentionOps(OpTable &table) {
                 .optional("logsumexp_shape", Kind::IntList)
                 .out("out, logsumexp")
                 .random()
+                .draws(drawsPerWeight(0))
                 .infer(inferAttention));
   OpDef backward("scaled_dot_product_attention_backward",
                  "gradients of scaled_dot_product_attention; of the mask if mask_grad");
   table.add(attentionAttributes(backward.in("grad, q, k, v, out, logsumexp, mask?, rng?:rng"))
                 .attr("mask_grad", Kind::Bool, false)
                 .variadicOut("grad_q, grad_k, grad_v, grad_mask")
+                .draws(drawsPerWeight(1))
                 .infer(inferAttentionBackward));
 }

@@ -79,9 +79,14 @@ static llvm::Error checkSeed(const OpContext &op) {
   return expects("operand 'seed' of type i64, got " + (seed ? seed->str() : std::string("none")));
 }
 
+/// One number for each element of the first result.
+static Dim drawsPerElement(const OpContext &op) {
+  return op.results()[0]->asTensor()->numElements();
+}
+
 static OpDef drawn(llvm::StringRef name, llvm::StringRef summary, llvm::StringRef operands) {
   OpDef def(name, summary);
-  def.in(operands).attr("offset", Kind::Int).atLeast("offset", 0).random();
+  def.in(operands).attr("offset", Kind::Int).atLeast("offset", 0).random().draws(drawsPerElement);
   return def;
 }
 

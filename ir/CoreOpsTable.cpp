@@ -173,6 +173,11 @@ OpDef &OpDef::random() {
   return *this;
 }
 
+OpDef &OpDef::draws(DrawsFn fn) {
+  spec_.draws = std::move(fn);
+  return *this;
+}
+
 OpDef &OpDef::commutative() {
   spec_.commutative = true;
   return *this;

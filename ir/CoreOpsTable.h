@@ -77,6 +77,8 @@ public:
   /// As `inPlace`, for the operand and result of each pair.
   OpDef &renames(std::vector<ViewEffect> names);
   OpDef &random();
+  /// The op draws as many numbers as `fn` says of it.
+  OpDef &draws(DrawsFn fn);
   OpDef &commutative();
   OpDef &terminator();
   OpDef &bodies(BodyKind kind);

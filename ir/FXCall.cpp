@@ -34,6 +34,11 @@ Call::Call(GraphLowering &lowering, const Node &node, llvm::StringRef parameters
   }
 }
 
+void Call::refuse(const llvm::Twine &message) {
+  node_.where.error(llvm::Twine("'") + node_.op + "' " + message);
+  fail();
+}
+
 //===----------------------------------------------------------------------===//
 // Arguments
 //===----------------------------------------------------------------------===//
@@ -453,6 +458,28 @@ void Call::emit(llvm::StringRef core, llvm::ArrayRef<ValueId> operands, Attribut
     }
     lowering_.bindElement(node_, i, std::move(binding));
   }
+}
+
+llvm::SmallVector<ValueId, 4> Call::emitUpdate(llvm::StringRef core,
+                                               llvm::ArrayRef<ValueId> operands,
+                                               AttributeInits attributes,
+                                               llvm::ArrayRef<unsigned> renamed) {
+  if (!allRead())
+    fail();
+  const OpSpec *spec = failed_ ? nullptr : lowering_.trace.registry().lookup(core);
+  if (!spec) {
+    fail();
+    return llvm::SmallVector<ValueId, 4>(renamed.size());
+  }
+  // What does not fit is found by the verifier, which says why.
+  llvm::SmallVector<Type, 4> types;
+  for (unsigned operand : renamed)
+    if (operand < operands.size() && operands[operand])
+      types.push_back(lowering_.trace.type(operands[operand]));
+  OpId op = create(*spec, withoutTrailingAbsent(operands), withoutDefaults(*spec, attributes),
+                   types);
+  llvm::ArrayRef<ValueId> results = lowering_.trace.op(op).results();
+  return {results.begin(), results.end()};
 }
 
 void Call::undo() {

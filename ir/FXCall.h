@@ -4,6 +4,8 @@
 
 #include "FXLowering.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 namespace rondo::fx {
 
 using AttributeList = llvm::SmallVector<std::pair<llvm::StringRef, Attribute>, 6>;
@@ -22,9 +24,14 @@ public:
 
   bool failed() const { return failed_; }
   void fail() { failed_ = true; }
+  /// Makes the import fail, with an error at the node: what the call asks for cannot be had, and
+  /// nothing could execute it as an opaque op either.
+  void refuse(const llvm::Twine &message);
 
   //===--- Arguments ------------------------------------------------------===//
 
+  /// How many elements the recorded result has.
+  unsigned numElements() const { return lowering_.elements(node_).size(); }
   /// True if not given, or None.
   bool isAbsent(llvm::StringRef parameter);
   ValueId tensor(llvm::StringRef parameter);
@@ -90,7 +97,32 @@ public:
   /// Takes back what was emitted.
   void undo();
 
+  //===--- Ops that write their operands ------------------------------------===//
+
+  /// Is it ATen's form that writes its arguments, rather than one that gives their new values? The
+  /// latter gives a tuple.
+  bool isInPlace() const;
+  /// Of a result that is a tuple: the number, among all elements, of element `i` of its list
+  /// `list`; nothing if nothing takes that list. Fails if the list has no such element.
+  std::optional<unsigned> listElement(unsigned list, unsigned i);
+  /// A name of what element `i` of `parameter` (or the parameter itself) holds that an op may
+  /// write: the element; or, where it is still needed as it is, a copy. `element`: that of the
+  /// result, which gives the new value; nothing where nothing takes it.
+  ValueId writable(llvm::StringRef parameter, unsigned i, std::optional<unsigned> element);
+  /// After `writable`: `newValue` is the new name of it.
+  void written(llvm::StringRef parameter, unsigned i, std::optional<unsigned> element,
+               ValueId newValue);
+  /// Emits an op that writes some operands. Result i has the type of operand `renamed[i]`, where
+  /// that is there; they are what comes back.
+  llvm::SmallVector<ValueId, 4> emitUpdate(llvm::StringRef core, llvm::ArrayRef<ValueId> operands,
+                                           AttributeInits attributes,
+                                           llvm::ArrayRef<unsigned> renamed);
+  /// Ends a call that emitted updates: from now on values are those that were written. Its result,
+  /// if it is no tuple, is `result`, or None.
+  void finishUpdates(ValueId result = {});
+
 private:
+  const Argument *elementOf(llvm::StringRef parameter, unsigned i);
   struct Parameter {
     llvm::StringRef name;
     const Argument *argument;
@@ -112,6 +144,13 @@ private:
   ValueId state_;
   bool failed_ = false;
   llvm::SmallVector<OpId, 2> emitted_;
+  struct Update {
+    const Argument *argument;
+    std::optional<unsigned> element;
+    ValueId newValue;
+  };
+  std::vector<Update> updates_;
+  llvm::DenseSet<const Argument *> writtenInPlace_; // of a form that gives new values
   Argument noArgument_; // stands for an argument that had to be there
   TensorType noType_;
 };

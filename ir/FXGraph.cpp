@@ -201,9 +201,13 @@ void GraphReader::readNode(Node &node) {
     return;
   }
   value.result = std::move(*result);
-  node.takenBy.resize(value.result.elements.size());
-  if (isGetItem && !isBroken_[node.value])
-    readGetItem(node);
+  if (isGetItem) {
+    if (!isBroken_[node.value])
+      readGetItem(node);
+  } else if (value.result.kind == Result::Kind::Tuple) {
+    value.result.appendLeaves(node.leaves);
+    node.takenBy.resize(node.leaves.size());
+  }
 }
 
 void GraphReader::readKeywords(Node &node) {
@@ -248,21 +252,23 @@ void GraphReader::readGetItem(Node &node) {
   }
   uint32_t element = index < 0 ? index + size : index;
   const Result &taken = tuple.result.elements[element], &own = graph_.values[node.value].result;
-  if (taken.kind != own.kind || taken.type != own.type) {
-    auto describe = [](const Result &result) {
-      return result.type ? result.type->str()
-                         : std::string(result.kind == Result::Kind::Unused ? "unused" : "None");
-    };
+  if (!taken.isLike(own)) {
     node.where
-        .error("result is recorded as " + describe(own) + ", but element " + llvm::Twine(element) +
-               " of '" + tuple.name + "' as " + describe(taken))
+        .error("result is recorded as " + own.description() + ", but element " + llvm::Twine(element) +
+               " of '" + tuple.name + "' as " + taken.description())
         .note(tuple.where.location(), "defined here");
     return;
   }
   isBroken_[node.value] = false;
-  node.element = element;
+  const Node &outer = graph_.nodes[node.args[0].ref - graph_.numInputs];
+  node.tuple = outer.element ? outer.tuple : node.args[0].ref;
+  node.element = outer.element.value_or(0);
+  for (uint32_t i = 0; i < element; ++i)
+    *node.element += tuple.result.elements[i].numLeaves();
+  if (own.kind == Result::Kind::Tuple)
+    return;
   std::optional<ValueIndex> &takenBy =
-      graph_.nodes[node.args[0].ref - graph_.numInputs].takenBy[element];
+      graph_.nodes[node.tuple - graph_.numInputs].takenBy[*node.element];
   if (!takenBy)
     takenBy = node.value;
 }

@@ -33,9 +33,15 @@ struct Result {
   std::optional<Type> type;     ///< of a tensor or scalar
   Attribute value;              ///< of a scalar, as recorded; none: not recorded
   std::optional<Device> device; ///< of a generator, where recorded
-  std::vector<Result> elements; ///< of a tuple; never tuples themselves
+  std::vector<Result> elements; ///< of a tuple; may be tuples whose elements are none
 
   const TensorType *asTensor() const { return type ? type->asTensor() : nullptr; }
+  /// How many results there are in it that are no tuples: 1 for what is none.
+  uint32_t numLeaves() const;
+  void appendLeaves(std::vector<Result> &leaves) const;
+  /// The same kinds and types; values do not matter.
+  bool isLike(const Result &other) const;
+  std::string description() const; ///< in messages
 };
 
 /// An argument of a node, or an output of a graph.
@@ -77,9 +83,15 @@ struct Node {
   std::vector<Argument> args;
   std::vector<std::pair<std::string, Argument>> kwargs;
   std::string module; ///< `blocks.0.mlp`
-  /// Of `_operator.getitem`: which element of `args[0]` it takes, counted from the front.
+  /// Of `_operator.getitem`: which leaf of `tuple` it takes; if it gives a tuple itself, the first
+  /// of those in it.
   std::optional<uint32_t> element;
-  /// Of a node that gives a tuple: for each element the first `getitem` that takes it.
+  /// Of `_operator.getitem`: the tuple, of another op, that it takes an element of, perhaps by way
+  /// of other ones.
+  ValueIndex tuple = 0;
+  /// Of another node that gives a tuple: what is in it and no tuple, in order, and for each of
+  /// those the first `getitem` that takes it.
+  std::vector<Result> leaves;
   std::vector<std::optional<ValueIndex>> takenBy;
 };
 

@@ -74,7 +74,7 @@ ValueId GraphLowering::addArgument(ValueIndex input, const Type &type) {
 
 llvm::ArrayRef<Result> GraphLowering::elements(const Node &node) const {
   const Result &result = graph.values[node.value].result;
-  return result.kind == Result::Kind::Tuple ? llvm::ArrayRef<Result>(result.elements)
+  return result.kind == Result::Kind::Tuple ? llvm::ArrayRef<Result>(node.leaves)
                                             : llvm::ArrayRef<Result>(result);
 }
 
@@ -107,6 +107,72 @@ ValueId GraphLowering::output(const Argument &output) {
   const Type &type = *graph.values[output.ref].result.type;
   OpId op = append("constant", {}, {{"value", binding.literal}}, type, output.where);
   return trace.op(op).result();
+}
+
+//===----------------------------------------------------------------------===//
+// Storage that may be written
+//===----------------------------------------------------------------------===//
+
+/// So many nodes are looked at at most, so that files with very many updates stay quick to read.
+/// Beyond it updates are made to copies.
+static constexpr uint64_t maxLookedAt = 1 << 26;
+
+template <typename Fn> static void forEachRef(const Argument &argument, Fn &&fn) {
+  if (argument.kind == Argument::Kind::Ref)
+    fn(argument.ref);
+  for (const Argument &element : argument.list)
+    forEachRef(element, fn);
+}
+template <typename Fn> static void forEachRef(const Node &node, Fn &&fn) {
+  for (const Argument &argument : node.args)
+    forEachRef(argument, fn);
+  for (const auto &kwarg : node.kwargs)
+    forEachRef(kwarg.second, fn);
+}
+
+GraphLowering::StorageUses::StorageUses(const GraphLowering &lowering, const Node &node)
+    : node(&node), roots(lowering.trace) {
+  auto addRoots = [&](const Binding &binding, llvm::DenseMap<ValueId, unsigned> &counts) {
+    if (binding.value)
+      for (ValueId root : roots.roots(binding.value))
+        ++counts[root];
+  };
+  auto addRef = [&](llvm::DenseMap<ValueId, unsigned> &counts) {
+    return [&](ValueIndex ref) { addRoots(lowering.bindings_[ref], counts); };
+  };
+  const Graph &graph = lowering.graph;
+  forEachRef(node, addRef(byNode));
+  for (const Node &later :
+       llvm::ArrayRef<Node>(graph.nodes).drop_front(node.value - graph.numInputs + 1)) {
+    if (!later.element)
+      forEachRef(later, addRef(after));
+    else
+      for (const Binding &binding : lowering.elements_[later.tuple - graph.numInputs])
+        addRoots(binding, after);
+  }
+  for (const Argument &output : graph.outputs)
+    forEachRef(output, addRef(after));
+  for (size_t i = 0; i < graph.mutated.size(); ++i)
+    if (graph.outputs[i].kind == Argument::Kind::Ref)
+      newValues[lowering.bindings_[graph.mutated[i]].value] = graph.outputs[i].ref;
+}
+
+bool GraphLowering::mayWrite(ValueId value, const Node &node, unsigned element) {
+  if (!uses_ || uses_->node != &node) {
+    numLookedAt_ += graph.nodes.size();
+    if (numLookedAt_ > maxLookedAt)
+      return false;
+    uses_.emplace(*this, node);
+  }
+  llvm::ArrayRef<ValueId> roots = uses_->roots.roots(value);
+  const TensorType *recorded = elements(node)[element].asTensor();
+  if (roots.size() != 1 || !recorded || trace.tensorType(value) != *recorded ||
+      uses_->byNode.lookup(roots.front()) != 1 || uses_->after.lookup(roots.front()) != 0)
+    return false;
+  if (!trace.isArgument(roots.front()))
+    return true;
+  auto newValue = uses_->newValues.find(value);
+  return newValue != uses_->newValues.end() && node.takenBy[element] == newValue->second;
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,8 +267,9 @@ void GraphLowering::lowerNodes() {
 
 void GraphLowering::lowerNode(const Node &node) {
   if (node.element) {
-    const auto &elements = elements_[node.args[0].ref - graph.numInputs];
-    if (*node.element < elements.size())
+    const auto &elements = elements_[node.tuple - graph.numInputs];
+    bool isTuple = graph.values[node.value].result.kind == Result::Kind::Tuple;
+    if (!isTuple && *node.element < elements.size())
       bindings_[node.value] = elements[*node.element];
   } else if (!lowerMapped(node)) {
     lowerOpaque(node);

@@ -11,6 +11,9 @@
 
 #include "FXGraph.h"
 
+#include "rondo/ir/StorageRoots.h"
+
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -85,14 +88,28 @@ public:
   /// The value that `argument` refers to; invalid if it refers to none, or to a seed, of which it
   /// takes note.
   ValueId valueOf(const Argument &argument);
+  /// From now on `argument` refers to `value`.
+  void rebind(const Argument &argument, ValueId value) { bindings_[argument.ref].value = value; }
   /// `given`, or else the state of the default generator of `device`, and the offset from which to
   /// draw `count` numbers. An invalid state when there is none to be had.
   std::pair<ValueId, int64_t> draw(Device device, ValueId given, int64_t count, const Node &node);
-  /// The recorded elements of a node's result; the result itself if it is no tuple.
+  /// The recorded elements of a node's result, also those of tuples in it; the result itself if it
+  /// is no tuple.
   llvm::ArrayRef<Result> elements(const Node &node) const;
   void bindElement(const Node &node, unsigned element, Binding binding);
   /// The name for an element of a node's result; empty if nothing takes it.
   llvm::StringRef elementName(const Node &node, unsigned element) const;
+  /// May an op that stands for `node` write `value`, which it has as an argument, and make it
+  /// element `element` of its result? Nothing else must need what the storage holds now: no other
+  /// argument, no later node, no output; and if it is the caller's, that element must be what is
+  /// to be written to it.
+  bool mayWrite(ValueId value, const Node &node, unsigned element);
+  /// Takes note that `written`, which is given for the mutated input `argument`, is in its memory.
+  void noteWritten(ValueId argument, ValueId written) { writtenInPlace_[written] = argument; }
+  /// Is `newValue` in the memory of `input` already?
+  bool isWritten(ValueId input, ValueId newValue) const {
+    return newValue == input || writtenInPlace_.lookup(newValue) == input;
+  }
   /// The state that `attention` drew from, in this trace: an argument if it is of the forward and
   /// this the backward.
   ValueId stateOf(const Attention &attention);
@@ -119,11 +136,25 @@ private:
   Attribute describe(const Argument &argument, llvm::SmallVectorImpl<ValueId> &operands);
   Generator *findGenerator(Device device, ValueId given, const Node &node);
 
+  /// Who needs what storages hold when the lowering has come to a node. Storages are counted as
+  /// often as they are named.
+  struct StorageUses {
+    StorageUses(const GraphLowering &lowering, const Node &node);
+
+    const Node *node;
+    StorageRoots roots;
+    llvm::DenseMap<ValueId, unsigned> byNode, after;
+    llvm::DenseMap<ValueId, ValueIndex> newValues; ///< of mutated inputs
+  };
+
   std::vector<Binding> bindings_;                       // per value
   std::vector<llvm::SmallVector<Binding, 0>> elements_; // per node that gives a tuple
   std::vector<llvm::StringRef> names_;                  // per value; in `taken_`
   llvm::StringSet<> taken_;
   std::deque<Generator> generators_;
+  llvm::DenseMap<ValueId, ValueId> writtenInPlace_; // new value of a mutated input: the argument
+  std::optional<StorageUses> uses_;
+  uint64_t numLookedAt_ = 0; // nodes, for `uses_`
 };
 
 } // namespace rondo::fx

@@ -226,6 +226,32 @@ static constexpr Mapping table[] = {
     {"aten._scaled_dot_product_cudnn_attention_backward.default", "grad_out query key value out logsumexp philox_seed philox_offset attn_bias cum_seq_q cum_seq_k max_q max_k dropout_p is_causal scale", lowerAttentionBackward, "scaled_dot_product_attention_backward"},
     {"aten._scaled_dot_product_flash_attention_backward.default", "grad_out query key value out logsumexp cum_seq_q cum_seq_k max_q max_k dropout_p is_causal philox_seed philox_offset scale", lowerAttentionBackward, "scaled_dot_product_attention_backward"},
 
+    // Loss scaling and optimisers.
+    {"aten._amp_foreach_non_finite_check_and_unscale_.default", "self found_inf inv_scale", lowerUnscale, "unscale_"},
+    {"aten._amp_foreach_non_finite_check_and_unscale.default", "self found_inf inv_scale", lowerUnscale, "unscale_"},
+    {"aten._amp_update_scale_.default", "self growth_tracker found_inf scale_growth_factor scale_backoff_factor growth_interval", lowerUpdateScale, "update_scale_"},
+    {"aten._amp_update_scale.default", "self growth_tracker found_inf scale_growth_factor scale_backoff_factor growth_interval", lowerUpdateScale, "update_scale_"},
+    {"aten._fused_adam_.default", "self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf", lowerAdam, "adam_"},
+    {"aten._fused_adam_.tensor_lr", "self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf", lowerAdam, "adam_"},
+    {"aten._fused_adam.default", "self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf", lowerAdam, "adam_"},
+    {"aten._fused_adam.tensor_lr", "self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf", lowerAdam, "adam_"},
+    {"aten._fused_adamw_.default", "self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf", lowerAdamW, "adam_"},
+    {"aten._fused_adamw_.tensor_lr", "self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf", lowerAdamW, "adam_"},
+    {"aten._fused_adamw.default", "self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf", lowerAdamW, "adam_"},
+    {"aten._fused_adamw.tensor_lr", "self grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps lr beta1 beta2 weight_decay eps amsgrad maximize grad_scale found_inf", lowerAdamW, "adam_"},
+    {"aten._fused_sgd_.default", "self grads momentum_buffer_list weight_decay momentum lr dampening nesterov maximize is_first_step grad_scale found_inf", lowerSGD, "sgd_"},
+    {"aten._fused_sgd_.tensor_lr", "self grads momentum_buffer_list weight_decay momentum lr dampening nesterov maximize is_first_step grad_scale found_inf", lowerSGD, "sgd_"},
+    {"aten._fused_sgd.default", "self grads momentum_buffer_list weight_decay momentum lr dampening nesterov maximize is_first_step grad_scale found_inf", lowerSGD, "sgd_"},
+    {"aten._fused_sgd.tensor_lr", "self grads momentum_buffer_list weight_decay momentum lr dampening nesterov maximize is_first_step grad_scale found_inf", lowerSGD, "sgd_"},
+    {"aten._foreach_add.Scalar", "self scalar", lowerForeach, "add"},
+    {"aten._foreach_add.List", "self other alpha", lowerForeach, "add"},
+    {"aten._foreach_add_.Scalar", "self scalar", lowerForeach, "add_"},
+    {"aten._foreach_add_.List", "self other alpha", lowerForeach, "add_"},
+    {"aten._foreach_sub.Scalar", "self scalar", lowerForeach, "sub"},
+    {"aten._foreach_sub.List", "self other alpha", lowerForeach, "sub"},
+    {"aten._foreach_sub_.Scalar", "self scalar", lowerForeach, "sub_"},
+    {"aten._foreach_sub_.List", "self other alpha", lowerForeach, "sub_"},
+
     // The host.
     {"aten._local_scalar_dense.default", "self", lowerOperands, "item"},
 };

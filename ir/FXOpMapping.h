@@ -114,6 +114,14 @@ void lowerNLLLossBackward(Call &call, llvm::StringRef core);
 void lowerMSELoss(Call &call, llvm::StringRef core);
 void lowerMSELossBackward(Call &call, llvm::StringRef core);
 
+// Loss scaling and optimisers (FXMapOptimizer.cpp).
+void lowerUnscale(Call &call, llvm::StringRef core);
+void lowerUpdateScale(Call &call, llvm::StringRef core);
+void lowerAdam(Call &call, llvm::StringRef core);
+void lowerAdamW(Call &call, llvm::StringRef core);
+void lowerSGD(Call &call, llvm::StringRef core);
+void lowerForeach(Call &call, llvm::StringRef core);
+
 // Attention (FXMapAttention.cpp).
 void lowerAttention(Call &call, llvm::StringRef core);
 void lowerAttentionBackward(Call &call, llvm::StringRef core);

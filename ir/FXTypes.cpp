@@ -101,6 +101,36 @@ static std::optional<TensorType> readTensorType(JSONCursor object) {
   return type;
 }
 
+uint32_t Result::numLeaves() const {
+  if (kind != Kind::Tuple)
+    return 1;
+  uint32_t count = 0;
+  for (const Result &element : elements)
+    count += element.numLeaves();
+  return count;
+}
+
+void Result::appendLeaves(std::vector<Result> &leaves) const {
+  if (kind != Kind::Tuple)
+    return leaves.push_back(*this);
+  for (const Result &element : elements)
+    element.appendLeaves(leaves);
+}
+
+bool Result::isLike(const Result &other) const {
+  return kind == other.kind && type == other.type &&
+         std::equal(elements.begin(), elements.end(), other.elements.begin(), other.elements.end(),
+                    [](const Result &a, const Result &b) { return a.isLike(b); });
+}
+
+std::string Result::description() const {
+  if (type)
+    return type->str();
+  if (kind == Kind::Tuple)
+    return "a tuple of " + std::to_string(elements.size());
+  return kind == Kind::Unused ? "unused" : "None";
+}
+
 static std::optional<Result> readScalar(JSONCursor object, ScalarKind kind) {
   Result result;
   result.kind = Result::Kind::Scalar;
@@ -125,14 +155,14 @@ static std::optional<Result> readScalar(JSONCursor object, ScalarKind kind) {
   return result.value.isNone() ? std::nullopt : std::optional(result);
 }
 
-static std::optional<Result> readTuple(JSONCursor object) {
+static std::optional<Result> readTuple(JSONCursor object, Place place) {
   std::optional<JSONCursor> elements = object.require("elements");
   if (!elements || !elements->expectArray())
     return std::nullopt;
   Result result;
   result.kind = Result::Kind::Tuple;
   for (JSONCursor element : elements->elements()) {
-    std::optional<Result> read = readResult(element, Place::Element);
+    std::optional<Result> read = readResult(element, place);
     if (!read)
       return std::nullopt;
     result.elements.push_back(std::move(*read));
@@ -173,12 +203,13 @@ std::optional<Result> rondo::fx::readResult(JSONCursor cursor, Place place) {
   }
   if (*word == "NoneType" && place != Place::Input)
     return result;
-  if (*word == "unused" && place == Place::Element) {
+  bool isElement = place == Place::Element || place == Place::Inner;
+  if (*word == "unused" && isElement) {
     result.kind = Result::Kind::Unused;
     return result;
   }
-  if (*word == "tuple" && place == Place::Node)
-    return readTuple(cursor);
+  if (*word == "tuple" && (place == Place::Node || place == Place::Element))
+    return readTuple(cursor, place == Place::Node ? Place::Element : Place::Inner);
   kind->error("unsupported kind '" + *word + "' of " +
               (place == Place::Input  ? "an input"
                : place == Place::Node ? "a result"

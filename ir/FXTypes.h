@@ -16,7 +16,7 @@ std::optional<DType> readDType(JSONCursor cursor);
 std::optional<Device> readDevice(JSONCursor cursor);
 
 /// Where a result stands, which decides the kinds it may have.
-enum class Place { Input, Node, Element };
+enum class Place { Input, Node, Element, Inner }; // of a tuple, of a tuple in a tuple
 std::optional<Result> readResult(JSONCursor cursor, Place place);
 
 } // namespace rondo::fx

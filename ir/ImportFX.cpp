@@ -219,8 +219,8 @@ void Importer::cloneAliases(const llvm::DenseSet<ValueId> &written) {
 }
 
 void Importer::writeMutatedInputs() {
-  llvm::erase_if(mutations_, [](const Mutation &mutation) {
-    return mutation.newValue == mutation.input || !mutation.newValue;
+  llvm::erase_if(mutations_, [&](const Mutation &mutation) {
+    return !mutation.newValue || forwardLowering_.isWritten(mutation.input, mutation.newValue);
   });
   if (mutations_.empty())
     return;
@@ -310,6 +310,8 @@ llvm::Expected<TracePair> rondo::importFX(llvm::StringRef text, llvm::StringRef 
     state.mappings[mapping.aten] = &mapping;
   while (true) {
     TracePair pair = Importer(*program, registry, state).run();
+    if (diagnostics.hasErrors()) // of mappings
+      return diagnostics.takeError();
     if (!state.found.empty()) {
       // Some seeds have uses that need the ATen op as it is.
       state.keptOpaque.insert(state.found.begin(), state.found.end());

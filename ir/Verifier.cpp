@@ -59,6 +59,11 @@
 //  36. A saved link has one end on each side.
 //  37. Both ends of a saved link have one type.
 //
+// What ops share (VerifierSound.cpp), where none of the above is broken
+//  38. An op does not write a byte through two of its operands, as far as the places of views tell.
+//  39. What a random op draws from the state of a generator lies below what the generator advances
+//      by, if the trace advances it at one place. So it is in a backward, of what the forward read.
+//
 //===----------------------------------------------------------------------===//
 
 #include "rondo/ir/Verifier.h"
@@ -436,6 +441,10 @@ void TraceVerifier::reportUndefined(const Op &op, unsigned operand, BodyId body)
 
 void rondo::verify(const Trace &trace, DiagnosticList &diagnostics) {
   TraceVerifier(trace, diagnostics).run();
+  if (diagnostics.hasErrors())
+    return;
+  Reporter report(trace, diagnostics);
+  verifySound(trace, report);
 }
 
 llvm::Error rondo::verify(const Trace &trace) {

@@ -8,6 +8,8 @@
 //   StorageVerifier  (VerifierStorage.cpp)  stale names, `del`
 //   RegionVerifier   (VerifierRegions.cpp)  claims, domains, `cuda_graph`, generators
 //
+// What is left is looked at in a trace that is sound so far (VerifierSound.cpp).
+//
 // A sound trace costs no allocation per op: tables are indexed by id, scratch vectors are reused,
 // and text is made only for what is reported.
 //
@@ -15,7 +17,7 @@
 
 #pragma once
 
-#include "rondo/ir/Trace.h"
+#include "rondo/ir/TracePair.h"
 
 #include <array>
 
@@ -288,5 +290,11 @@ private:
   std::vector<Region> regions_;
   std::vector<Advance> advances_;
 };
+
+/// What ops share, in a trace in which nothing else is wrong.
+void verifySound(const Trace &trace, Reporter &report);
+/// What the backward draws from states that the forward saved, in a pair in which nothing else is
+/// wrong.
+void verifySavedDraws(const TracePair &pair, DiagnosticList &diagnostics);
 
 } // namespace rondo::verifier

@@ -127,6 +127,8 @@ void rondo::verify(const TracePair &pair, DiagnosticList &diagnostics) {
   if (pair.hasBackward())
     verify(pair.backward(), diagnostics);
   PairVerifier(pair, diagnostics).run();
+  if (!diagnostics.hasErrors() && pair.hasBackward())
+    verifySavedDraws(pair, diagnostics);
 }
 
 llvm::Error rondo::verify(const TracePair &pair) {

@@ -197,8 +197,10 @@ TEST_F(ImportFXErrorsTest, Nodes) {
        "/forward/nodes/1/result/kind: unsupported kind 'list' of a result\n"},
       {R"("result":{"kind":"tuple","elements":[)", R"("result":{"kind":"tuple","element":[)",
        "/forward/nodes/1/result: missing key 'elements'\n"},
-      {R"("elements":[{"kind":"tensor")", R"("elements":[{"kind":"tuple")",
-       "/forward/nodes/1/result/elements/0/kind: unsupported kind 'tuple' of an element of a "
+      {R"("elements":[{"kind":"tensor")",
+       R"("elements":[{"kind":"tuple","elements":[{"kind":"tuple"}]},{"kind":"tensor")",
+       "/forward/nodes/1/result/elements/0/elements/0/kind: unsupported kind 'tuple' of an element "
+       "of a "
        "tuple\n"},
       {R"([{"ref":"t"},1])", R"([{"ref":"t"},2])",
        "/forward/nodes/2/args/1: 't' has 2 elements, no element 2\n  /forward/nodes/1: defined "

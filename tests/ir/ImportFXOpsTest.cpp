@@ -298,7 +298,9 @@ TEST_F(ImportFXOpsTest, EachMappingHasACase) {
     covered.insert(row.aten);
   for (const fx::Mapping &mapping : fx::mappings()) {
     EXPECT_TRUE(registry_.lookup(mapping.core)) << mapping.core.str();
-    bool isElsewhere = mapping.aten.contains("attention") || mapping.aten.contains("rand") ||
+    bool isElsewhere = mapping.aten.contains("attention") || mapping.aten.contains("_amp_") ||
+                       mapping.aten.contains("_foreach_") || mapping.aten.contains("_fused_adam") ||
+                       mapping.aten.contains("_fused_sgd") || mapping.aten.contains("rand") ||
                        mapping.aten == "aten.native_dropout.default" ||
                        mapping.aten == "aten.bernoulli.default" ||
                        mapping.aten == "aten.multinomial.default" ||
@@ -388,6 +390,45 @@ TEST_F(ImportFXOpsTest, ElementsOfTuples) {
   EXPECT_EQ(forwardText(graph),
             "%first: f32[2]@cuda:0, %0: f32[2]@cuda:0, %last: f32[2]@cuda:0 = unbind(%x)\n"
             "%sum: f32[2]@cuda:0 = add(%last, %last)\n");
+}
+
+// Elements of tuples in tuples are taken in two steps, and are named by the second.
+TEST_F(ImportFXOpsTest, ElementsOfTuplesInTuples) {
+  FXText graph("forward");
+  graph.input("x", "float32[3,2]");
+  graph.node("all", "mylib.lists.default", "%x",
+             "(float32[2], (int64[1], None), unused, (float32[3], float32[4], unused))");
+  graph.node("list", "_operator.getitem", "%all, -1", "(float32[3], float32[4], unused)");
+  graph.node("fourth", "_operator.getitem", "%list, 1", "float32[4]");
+  graph.node("first", "_operator.getitem", "%all, 0", "float32[2]");
+  graph.node("third", "_operator.getitem", "%list, -3", "float32[3]");
+  graph.outputs("%first, %third, %fourth");
+  EXPECT_EQ(forwardText(graph),
+            "%first: f32[2]@cuda:0, %0: i64[1]@cuda:0, %third: f32[3]@cuda:0, %fourth: "
+            "f32[4]@cuda:0 = mylib.lists.default(%x) {elements = [0, 1, 4, 5]}\n");
+}
+
+// A taker's record has to be that of the list it takes, and no list is a value.
+TEST_F(ImportFXOpsTest, ListsThatAreRecordedOtherwise) {
+  auto errorOf = [&](const char *index, const char *recorded, const char *output) {
+    FXText graph("forward");
+    graph.input("x", "float32[3,2]");
+    graph.node("all", "mylib.lists.default", "%x", "((float32[3], float32[4]), float32[2])");
+    graph.node("list", "_operator.getitem", std::string("%all, ") + index, recorded);
+    graph.outputs(output);
+    llvm::Expected<TracePair> pair = importFX(fxProgram(graph), "t", registry_);
+    return pair ? "" : llvm::toString(pair.takeError());
+  };
+  EXPECT_EQ(errorOf("0", "(float32[3], float32[4])", "%x"), "");
+  EXPECT_NE(errorOf("0", "(float32[3])", "%x")
+                .find("result is recorded as a tuple of 1, but element 0 of 'all' as a tuple of 2"),
+            std::string::npos);
+  EXPECT_NE(errorOf("0", "(float32[3], float32[5])", "%x").find("recorded as a tuple of 2"),
+            std::string::npos);
+  EXPECT_NE(errorOf("1", "(float32[3])", "%x").find("but element 1 of 'all' as f32[2]"),
+            std::string::npos);
+  EXPECT_NE(errorOf("0", "(float32[3], float32[4])", "%list").find("'list' is a tuple"),
+            std::string::npos);
 }
 
 // Names that are none in Rondo are changed, without taking another value's.

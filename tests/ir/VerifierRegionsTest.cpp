@@ -434,6 +434,140 @@ pair @p {
   }
 }
 )"},
+    {39,
+     "DrawsPastTheAdvance",
+     "a random op draws numbers below what its generator advances by",
+     R"(
+trace @t(%x: f32[4]) {
+  %s: rng = generator_read()
+  %y: f32[4], %m: bool[4] = dropout(%x, %s) {offset = 2, p = 0.5}
+  generator_advance() {count = 5}
+  return(%y)
+}
+)",
+     {"t.trace:3:3: error: 'dropout' op draws 4 numbers from offset 2 on, but generator "
+      "\"default\" advances by 5",
+      "t.trace:4:3: note: advanced here"},
+     R"(
+trace @t(%x: f32[4]) {
+  %s: rng = generator_read()
+  %y: f32[4], %m: bool[4] = dropout(%x, %s) {offset = 2, p = 0.5}
+  generator_advance() {count = 6}
+  return(%y)
+}
+)"},
+    {39,
+     "DrawsOfEachGenerator",
+     "each generator and device has its own advance",
+     R"(
+trace @t(%n: i64) {
+  %s: rng = generator_read()
+  %r: rng = generator_read() {generator = "rank"}
+  %x: f32[8] = uniform(%s) {dtype = f32, offset = 0, shape = [8]}
+  %y: f32[1] = normal(%r) {dtype = f32, offset = 8, shape = [1]}
+  generator_advance() {count = 9}
+  generator_advance() {count = 8, generator = "rank"}
+  return(%x, %y)
+}
+)",
+     {"t.trace:5:3: error: 'normal' op draws 1 number from offset 8 on, but generator \"rank\" "
+      "advances by 8",
+      "t.trace:7:3: note: advanced here"},
+     R"(
+trace @t(%n: i64) {
+  %s: rng = generator_read()
+  %r: rng = generator_read() {generator = "rank"}
+  %x: f32[8] = uniform(%s) {dtype = f32, offset = 0, shape = [8]}
+  %y: f32[1] = normal(%r) {dtype = f32, offset = 8, shape = [1]}
+  generator_advance() {count = 8}
+  generator_advance() {count = 9, generator = "rank"}
+  return(%x, %y)
+}
+)"},
+    {39,
+     "AttentionDraws",
+     "attention draws a number for each weight, if it drops any",
+     R"(
+trace @t(%q: f32[2, 3, 4], %k: f32[2, 5, 4]) {
+  %s: rng = generator_read()
+  %y: f32[2, 3, 4], %l: f32[2, 3] = scaled_dot_product_attention(%q, %k, %k, none, %s) {dropout_p = 0.5}
+  generator_advance() {count = 29}
+  return(%y)
+}
+)",
+     {"t.trace:3:3: error: 'scaled_dot_product_attention' op draws 30 numbers from offset 0 on, "
+      "but generator \"default\" advances by 29"},
+     R"(
+trace @t(%q: f32[2, 3, 4], %k: f32[2, 5, 4]) {
+  %s: rng = generator_read()
+  %y: f32[2, 3, 4], %l: f32[2, 3] = scaled_dot_product_attention(%q, %k, %k, none, %s)
+  generator_advance() {count = 29}
+  return(%y)
+}
+)"},
+    {39,
+     "DrawsInABody",
+     "states are followed into bodies",
+     R"(
+trace @t(%x: f32[4]) {
+  %s: rng = generator_read()
+  %y: f32[4] = checkpoint(%x, %s) {
+  ^(%x: f32[4], %s: rng):
+    %d: f32[4], %m: bool[4] = dropout(%x, %s) {offset = 4, p = 0.5}
+    return(%d)
+  }
+  generator_advance() {count = 4}
+  return(%y)
+}
+)",
+     {"t.trace:5:5: error: 'dropout' op draws 4 numbers from offset 4 on, but generator "
+      "\"default\" advances by 4"},
+     R"(
+trace @t(%x: f32[4]) {
+  %s: rng = generator_read()
+  %y: f32[4] = checkpoint(%x, %s) {
+  ^(%x: f32[4], %s: rng):
+    %d: f32[4], %m: bool[4] = dropout(%x, %s) {offset = 4, p = 0.5}
+    return(%d)
+  }
+  generator_advance() {count = 8}
+  return(%y)
+}
+)"},
+    {39,
+     "DrawsInTheBackward",
+     "a backward draws below what the forward advances by",
+     R"(
+pair @p {
+  forward @f(%x: f32[4]) {
+    %s: rng = generator_read()
+    %y: f32[4], %m: bool[4] = dropout(%x, %s) {offset = 0, p = 0.5}
+    generator_advance() {count = 4}
+    return(%y, %s saved #0)
+  }
+  backward @b(%s: rng saved #0, %g: f32[4]) {
+    %y: f32[4], %m: bool[4] = dropout(%g, %s) {offset = 4, p = 0.5}
+    return(%y)
+  }
+}
+)",
+     {"t.trace:9:5: error: 'dropout' op draws 4 numbers from offset 4 on, but generator "
+      "\"default\" advances by 4",
+      "t.trace:5:5: note: advanced here"},
+     R"(
+pair @p {
+  forward @f(%x: f32[4]) {
+    %s: rng = generator_read()
+    %y: f32[4], %m: bool[4] = dropout(%x, %s) {offset = 0, p = 0.5}
+    generator_advance() {count = 4}
+    return(%y, %s saved #0)
+  }
+  backward @b(%s: rng saved #0, %g: f32[4]) {
+    %y: f32[4], %m: bool[4] = dropout(%g, %s) {offset = 0, p = 0.5}
+    return(%y)
+  }
+}
+)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Regions, VerifierTextTest, testing::ValuesIn(cases), nameOf<TextCase>);

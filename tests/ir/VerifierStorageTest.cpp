@@ -538,6 +538,82 @@ trace @t(%x: f32[8]) dels {
   return(%y)
 }
 )"},
+    {38,
+     "OneGradientTwice",
+     "a list of gradients that are written has each of them once",
+     R"(
+trace @t(%f: f32[], %i: f32[], %g: f32[4], %h: f32[4]) {
+  %f1: f32[], %a: f32[4], %b: f32[4], %c: f32[4] = unscale_(%f, %i, %g, %h, %g)
+  return(%f1, %a, %b, %c)
+}
+)",
+     {"t.trace:2:3: error: 'unscale_' op operand #4 ('%g') shares memory with operand #2 ('%g'); "
+      "the op writes both"},
+     R"(
+trace @t(%f: f32[], %i: f32[], %g: f32[4], %h: f32[4]) {
+  %f1: f32[], %a: f32[4], %b: f32[4] = unscale_(%f, %i, %g, %h)
+  return(%f1, %a, %b)
+}
+)"},
+    {38,
+     "GradientAndItsView",
+     "nor has it one and a view of it",
+     R"(
+trace @t(%n: f32[], %g: f32[4, 2]) {
+  %v: f32[8] = reshape(%g) {shape = [8]}
+  %w: f32[2] = slice(%v) {dim = 0, start = 6}
+  %a: f32[4, 2], %b: f32[2] = clip_(%n, %g, %w) {max_norm = 1.0}
+  return(%a, %b)
+}
+)",
+     {"t.trace:4:3: error: 'clip_' op operand #2 ('%w') shares memory with operand #1 ('%g'); the "
+      "op writes both",
+      "t.trace:3:3: note: '%w' of type f32[2] is defined here"},
+     R"(
+trace @t(%n: f32[], %g: f32[4, 2]) {
+  %v: f32[8] = reshape(%g) {shape = [8]}
+  %u: f32[6], %w: f32[2] = split(%v) {dim = 0, sizes = [6, 2]}
+  %a: f32[6], %b: f32[2] = clip_(%n, %u, %w) {max_norm = 1.0}
+  return(%a, %b)
+}
+)"},
+    {38,
+     "InterleavedViews",
+     "columns lie among each other and share nothing, unless they are the same ones",
+     R"(
+trace @t(%n: f32[], %g: f32[4, 2]) {
+  %v: f32[4; 2] = select(%g) {dim = 1, index = 1}
+  %w: f32[4; 2] = select(%g) {dim = 1, index = -1}
+  %a: f32[4; 2], %b: f32[4; 2] = clip_(%n, %v, %w) {max_norm = 1.0}
+  return(%a, %b)
+}
+)",
+     {"t.trace:4:3: error: 'clip_' op operand #2 ('%w') shares memory with operand #1 ('%v')"},
+     R"(
+trace @t(%n: f32[], %g: f32[4, 2]) {
+  %v: f32[4; 2] = select(%g) {dim = 1, index = 1}
+  %w: f32[4; 2] = select(%g) {dim = 1, index = 0}
+  %a: f32[4; 2], %b: f32[4; 2] = clip_(%n, %v, %w) {max_norm = 1.0}
+  return(%a, %b)
+}
+)"},
+    {38,
+     "StatesOfAnOptimizer",
+     "a state of an optimiser is no other one; what is only read may be written too",
+     R"(
+trace @t(%p: f32[4], %g: f32[4], %m: f32[4], %s: f32[]) {
+  %p1: f32[4], %m1: f32[4], %v1: f32[4] = adam_(%p, %g, %m, %m, %s) {lr = 0.1}
+  return(%p1)
+}
+)",
+     {"t.trace:2:3: error: 'adam_' op operand #3 ('%m') shares memory with operand #2 ('%m'); the "
+      "op writes both"},
+     R"(
+trace @t(%p: f32[4], %m: f32[4], %v: f32[4], %s: f32[]) {
+  %p1: f32[4], %m1: f32[4], %v1: f32[4] = adam_(%p, %p, %m, %v, %s) {lr = 0.1}
+  return(%p1)
+}
+)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Storage, VerifierTextTest, testing::ValuesIn(cases), nameOf<TextCase>);

@@ -57,28 +57,31 @@ static std::string typeMembers(llvm::StringRef type) {
       .str();
 }
 
-/// Splits at commas outside brackets.
+/// Splits at commas outside brackets and parentheses.
 static std::vector<llvm::StringRef> splitTypes(llvm::StringRef list) {
   std::vector<llvm::StringRef> types;
   int depth = 0;
   size_t start = 0;
-  for (size_t i = 0; i <= list.size(); ++i) {
+  for (size_t i = 0; !list.empty() && i <= list.size(); ++i) {
     if (i == list.size() || (list[i] == ',' && depth == 0)) {
       types.push_back(list.slice(start, i));
       start = i + 1;
     } else {
-      depth += list[i] == '[' ? 1 : list[i] == ']' ? -1 : 0;
+      depth += llvm::StringRef("[(").contains(list[i])   ? 1
+               : llvm::StringRef("])").contains(list[i]) ? -1
+                                                         : 0;
     }
   }
   return types;
 }
 
 static std::string resultObject(llvm::StringRef result) {
+  result = result.trim();
   if (result.take_front(1) != "(")
     return "{" + typeMembers(result) + "}";
   std::string elements;
   for (llvm::StringRef type : splitTypes(result.drop_front().drop_back()))
-    elements += (elements.empty() ? "{" : ",{") + typeMembers(type) + "}";
+    elements += (elements.empty() ? "" : ",") + resultObject(type);
   return R"({"kind":"tuple","elements":[)" + elements + "]}";
 }
 

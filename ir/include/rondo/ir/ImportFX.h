@@ -28,7 +28,8 @@ struct FXOutput {
 /// that the program mutates are written in place (`copy_`) at the end; random ops get a generator
 /// state and offsets. An op without a core op becomes an opaque op with its ATen name that carries
 /// the module path. What was made is verified. Errors: DiagnosticError, located by line and column
-/// where the text is no JSON and by JSON pointer where it is. `outputs`, if given, receives what
+/// where the text is no JSON and by JSON pointer where it is; among them an optimiser's call that no
+/// op expresses. `outputs`, if given, receives what
 /// the outputs of the forward are.
 llvm::Expected<TracePair> importFX(llvm::StringRef text, llvm::StringRef file,
                                    const OpRegistry &registry,

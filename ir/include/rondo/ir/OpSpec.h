@@ -112,6 +112,8 @@ using EffectsFn = std::function<void(const OpContext &, Effects &)>;
 /// `countsFromStorageStart`: from the start of its storage) to the first of the result. Sees the
 /// declared results.
 using ViewOffsetFn = std::function<Dim(const OpContext &, unsigned result)>;
+/// How many random numbers an op draws, from its attribute `offset` on. Sees the declared results.
+using DrawsFn = std::function<Dim(const OpContext &)>;
 
 /// Where the operands of an op with bodies go.
 enum class BodyKind : uint8_t {
@@ -156,6 +158,7 @@ struct OpSpec {
   bool opaque = false;            ///< made for an op that no registry knows; worst-case effects
   bool unknownAttributes = false; ///< attributes beyond the schema are allowed
   BodyKind bodies = BodyKind::None;
+  DrawsFn draws; ///< of an op that takes the state of a generator; null: unknown
 
   /// The fewest operands that an op may list: all up to the last one that is Required.
   unsigned numRequiredOperands() const;
