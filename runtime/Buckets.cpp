@@ -382,9 +382,18 @@ llvm::Error PaddedCall::lease() {
       return block.takeError();
     block_ = std::move(*block);
     if (isCaptured_)
-      program_.keepForCapture(block_);
+      keepForCapture();
   }
   return isCaptured_ ? llvm::Error::success() : block_->lastUse().acquire(stream_);
+}
+
+void PaddedCall::keepForCapture() const {
+  auto kept = std::make_unique<Retired>();
+  kept->blocks.push_back(block_);
+  for (const PaddedInput &plan : variant_.padding.inputs)
+    if (plan.pattern)
+      kept->storages.push_back(plan.pattern);
+  program_.keepForCapture(stream_, std::move(kept));
 }
 
 llvm::Error PaddedCall::release() {

@@ -77,6 +77,7 @@ private:
   llvm::Error checkOutputs(llvm::ArrayRef<Tensor> outputs) const;
   llvm::Error check(llvm::ArrayRef<Value> inputs, llvm::ArrayRef<Tensor> outputs) const;
   llvm::Error lease();
+  void keepForCapture() const;
   llvm::Error pad(const Padded &padded);
   llvm::Error copyBack(const Padded &padded);
   llvm::Error release();

@@ -29,6 +29,9 @@ public:
   }
 
   llvm::Error run(BlockRef &slab, llvm::SmallVectorImpl<Value> &results) {
+    if (isCaptured_)
+      if (llvm::Error error = checkCapturable())
+        return error;
     if (llvm::Error error = lease(slab))
       return error;
     setBases();
@@ -174,8 +177,30 @@ private:
     frame_->useRegions(plan_.regions);
     slab_ = variant_.noSlab ? variant_.noSlab.get() : slab.get();
     if (isCaptured_)
-      for (BlockRef kept : {lane_->arena, BlockRef(slab_), results_, slab_->forwardResults})
-        program_.keepForCapture(std::move(kept));
+      keepForCapture();
+    return llvm::Error::success();
+  }
+
+  /// What the caller's graph uses of the program.
+  void keepForCapture() const {
+    auto kept = std::make_unique<Retired>();
+    for (BlockRef block : {lane_->arena, BlockRef(slab_), results_, slab_->forwardResults})
+      if (block)
+        kept->blocks.push_back(std::move(block));
+    for (const Step &step : schedule_.steps)
+      kept->kernels.push_back(step.kernel);
+    if (!schedule_.generators.empty())
+      kept->generators = program_.options_.generators;
+    program_.keepForCapture(stream_, std::move(kept));
+  }
+
+  /// A capture holds neither what another device does nor what the host waits for.
+  llvm::Error checkCapturable() const {
+    for (const Step &step : schedule_.steps)
+      if (step.crossesDevices || step.device != 0)
+        return inStep(step, makeDeviceError(DeviceErrorKind::NotCapturable,
+                                            "the host waits for what is done on several devices, "
+                                            "which is not capturable"));
     return llvm::Error::success();
   }
 

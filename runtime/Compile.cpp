@@ -62,19 +62,28 @@ ProgramImpl::ProgramImpl(TracePair pair, llvm::ArrayRef<DeviceRef> devices,
   options_.maxLanes = std::max(options_.maxLanes, 1u);
 }
 
+/// What was submitted needs the kernels. Every call uses the arena of its lane.
 ProgramImpl::~ProgramImpl() {
+  auto retired = std::make_shared<Retired>();
+  retired->devices = devices_;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     waitForLane(lock, [&] {
       return llvm::none_of(lanes_, [](const auto &lane) { return lane->isBusy.load(); });
     });
-    // What was submitted needs the kernels. Every call uses the arena of its lane.
-    for (const auto &lane : lanes_)
-      for (const BlockRef &arena : lane->arenas)
-        llvm::consumeError(arena->lastUse().synchronize());
+    for (const auto &lane : lanes_) {
+      llvm::append_range(retired->awaited, lane->arenas);
+      for (std::unique_ptr<Stream> &stream : lane->streams)
+        if (stream)
+          retired->streams.push_back(std::move(stream));
+    }
   }
   for (const auto &cache : caches_)
-    cache->eraseIf([&](const GraphKey &key) { return bool(variants_.find(key.program)); });
+    cache->eraseIf([&](const GraphKey &key) { return bool(variants_.find(key.program)); },
+                   retired->entries);
+  variants_.takeAll(retired->variants);
+  retired->variants.push_back(std::move(latest_));
+  retire(std::move(retired));
 }
 
 llvm::Error ProgramImpl::prepare() {
@@ -159,11 +168,16 @@ llvm::Expected<VariantRef> ProgramImpl::compileVariant(const SymbolBindings &bin
     for (const VariantRef &gone : surplus)
       forget(*gone);
   }
+  if (surplus.empty())
+    return variant;
   // What was submitted needs the kernels, and blocks of the variant know where that was.
+  auto retired = std::make_shared<Retired>();
+  retired->devices = devices_;
   for (const VariantRef &gone : surplus)
     for (const BlockPool *pool : gone->pools())
-      for (const BlockRef &block : pool->blocks())
-        llvm::consumeError(block->lastUse().synchronize()); // calls report it
+      llvm::append_range(retired->awaited, pool->blocks());
+  retired->variants = std::move(surplus);
+  retire(std::move(retired));
   return variant;
 }
 

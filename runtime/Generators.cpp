@@ -100,6 +100,10 @@ static llvm::Error checkStream(DeviceAPI &device, Stream &stream) {
     return makeDeviceError(DeviceErrorKind::NotCapturable,
                            "the host cannot read or set generators by way of a stream that is "
                            "being captured");
+  if (!device.mayWait())
+    return makeDeviceError(DeviceErrorKind::NotCapturable,
+                           "the host cannot read or set generators while a capture forbids this "
+                           "thread to wait");
   return llvm::Error::success();
 }
 

@@ -176,9 +176,14 @@ GraphCache::Entries::iterator GraphCache::erase(Entries::iterator entry,
 
 void GraphCache::eraseIf(llvm::function_ref<bool(const GraphKey &)> matches) {
   std::vector<GraphEntryRef> dropped;
+  eraseIf(matches, dropped);
+}
+
+void GraphCache::eraseIf(llvm::function_ref<bool(const GraphKey &)> matches,
+                         std::vector<GraphEntryRef> &erased) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto i = entries_.begin(); i != entries_.end();)
-    i = matches(i->first) ? erase(i, dropped) : std::next(i);
+    i = matches(i->first) ? erase(i, erased) : std::next(i);
 }
 
 bool GraphCache::containsIf(llvm::function_ref<bool(const GraphKey &)> matches) const {

@@ -59,9 +59,18 @@ llvm::Error ProgramImpl::releaseUse(Block &block, Stream &stream) {
 }
 
 /// A graph of the caller may be launched at any time: what it uses is used for nothing else.
-void ProgramImpl::keepForCapture(BlockRef block) {
-  if (block && !llvm::is_contained(captured_, block))
-    captured_.push_back(std::move(block));
+void ProgramImpl::keepForCapture(Stream &stream, std::unique_ptr<Retired> kept) {
+  kept->devices = devices_;
+  std::shared_ptr<Retired> resource = retiredAtEnd(std::move(kept));
+  auto isSame = [&](const std::shared_ptr<Retired> &other) {
+    return other->blocks == resource->blocks && other->kernels == resource->kernels;
+  };
+  if (!stream.keep(resource) && llvm::none_of(captured_, isSame))
+    captured_.push_back(std::move(resource));
+}
+
+bool ProgramImpl::mayWait() const {
+  return llvm::all_of(devices_, [](const DeviceRef &device) { return device->mayWait(); });
 }
 
 void ProgramImpl::dropGraphsOf(llvm::ArrayRef<BlockRef> blocks) {
@@ -146,14 +155,16 @@ llvm::SmallVector<uint64_t, 1> ProgramImpl::nextArenaBytes(const Lane &lane,
   return bytes;
 }
 
-/// Drops arenas, the largest first, with what was captured in them.
+/// Drops arenas, the largest first, with what was captured in them. Nobody has to wait for the work
+/// in them, as graphs and memory go in its order; its errors are this call's if somebody may.
 llvm::Error ProgramImpl::dropArenas(Lane &lane, llvm::function_ref<bool(const Block &)> mustGo) {
   for (size_t i = lane.arenas.size(); i-- > 0;) {
     BlockRef arena = lane.arenas[i];
     if (!mustGo(*arena))
       continue;
-    if (llvm::Error error = arena->lastUse().synchronize())
-      return error;
+    if (mayWait())
+      if (llvm::Error error = arena->lastUse().synchronize())
+        return error;
     dropGraphsOf(arena);
     lane.arenas.erase(lane.arenas.begin() + i);
   }
@@ -241,8 +252,9 @@ void ProgramImpl::trimLocked() {
       return isIdle;
     });
   }
-  for (const BlockRef &block : idle)
-    llvm::consumeError(block->lastUse().synchronize()); // calls report it
+  if (mayWait()) // else the device takes back the memory when it can
+    for (const BlockRef &block : idle)
+      llvm::consumeError(block->lastUse().synchronize()); // calls report it
   dropGraphsOf(idle);
 }
 

@@ -13,6 +13,7 @@
 #include "Block.h"
 #include "Buckets.h"
 #include "GraphBuilder.h"
+#include "Retired.h"
 #include "VariantTable.h"
 
 #include "rondo/runtime/Program.h"
@@ -187,7 +188,10 @@ private:
                                       Stream &stream, bool onlySameStream);
   llvm::Expected<BlockRef> createBlock(llvm::ArrayRef<uint64_t> bytes);
   void returnLane(Lane &lane);
-  void keepForCapture(BlockRef block);
+  /// The graph that `stream` is being captured to keeps `kept` alive, or, where nobody here sees
+  /// that graph, the program does.
+  void keepForCapture(Stream &stream, std::unique_ptr<Retired> kept);
+  bool mayWait() const;
   void dropGraphsOf(llvm::ArrayRef<BlockRef> blocks);
   void trimLocked();
 
@@ -233,7 +237,7 @@ private:
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::shared_ptr<GraphCache>> caches_; ///< of all regions, without duplicates
   CacheCounters pastCounters_;                      ///< of caches that no region uses any more
-  std::vector<BlockRef> captured_;                  ///< what graphs of the caller use
+  std::vector<std::shared_ptr<Retired>> captured_;  ///< for graphs that only the caller sees
   std::vector<std::string> remarks_;
   bool hasRemarkedOnStorm_ = false;
   llvm::DenseSet<std::pair<uint64_t, uint32_t>> remarked_, remarkedBuffers_; ///< (variant, region)

@@ -54,6 +54,12 @@ void VariantTable::takeSurplus(std::vector<VariantRef> &taken) {
   }
 }
 
+void VariantTable::takeAll(std::vector<VariantRef> &taken) {
+  for (auto &entry : entries_)
+    taken.push_back(std::move(entry.second.variant));
+  entries_.clear();
+}
+
 VariantTable::Entries::iterator VariantTable::leastWorth(bool isTransient) {
   auto least = entries_.end();
   for (auto i = entries_.begin(); i != entries_.end(); ++i) {

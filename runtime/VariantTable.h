@@ -38,6 +38,7 @@ public:
   void insert(const std::vector<int64_t> &sizes, VariantRef variant, double seconds);
   /// Takes out what is beyond the bound and of no use to anybody, but for the table's references.
   void takeSurplus(std::vector<VariantRef> &taken);
+  void takeAll(std::vector<VariantRef> &taken);
 
   /// Null if it is not there.
   VariantRef find(uint64_t uid) const;

@@ -36,6 +36,8 @@ public:
   llvm::Expected<std::unique_ptr<Event>> createEvent() override;
   llvm::Expected<std::unique_ptr<Graph>> createGraph() override;
   llvm::Error synchronize() override;
+  bool mayWait() const override { return memory_->mayWait(); }
+  bool putOff(std::function<void()> work) override { return memory_->putOff(std::move(work)); }
 
   std::shared_ptr<CUDADevice> shared() {
     return std::static_pointer_cast<CUDADevice>(shared_from_this());

@@ -84,6 +84,7 @@ llvm::Expected<std::unique_ptr<CUDAGraphNodes>> CUDAGraphNodes::clone() const {
           device->run("cudaGraphClone", [&] { return cudaGraphClone(&copy, graph); }))
     return error;
   auto result = std::make_unique<CUDAGraphNodes>(device, copy);
+  result->kept = kept;
   for (Node node : nodes) {
     cudaGraphNode_t original = node.handle;
     if (llvm::Error error = device->run("cudaGraphNodeFindInClone", [&] {

@@ -55,6 +55,7 @@ struct CUDAGraphNodes {
   cudaGraph_t graph;
   std::vector<Node> nodes;
   bool isCaptured = false; ///< is there a capture to it?
+  CUDAKept kept;           ///< what it keeps alive
 
 private:
   llvm::Expected<Node> describe(cudaGraphNode_t handle) const;

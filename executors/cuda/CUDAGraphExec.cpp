@@ -38,7 +38,12 @@ CUDAGraphExec::CUDAGraphExec(std::unique_ptr<CUDAGraphNodes> graph, cudaGraphExe
 }
 
 void CUDAGraphExec::useTemplate(std::shared_ptr<CUDAGraphNodes> graph) {
+  if (template_ && template_ != graph) // launches of what it was are in flight
+    for (std::shared_ptr<void> &resource : template_->kept)
+      if (!llvm::is_contained(graph->kept, resource))
+        graph->kept.push_back(resource);
   template_ = std::move(graph);
+  isKeeping_ = !template_->kept.empty();
   changes_.assign(template_->nodes.size(), {});
   firstParameter_.clear();
   size_t numParameters = 0;
@@ -49,9 +54,12 @@ void CUDAGraphExec::useTemplate(std::shared_ptr<CUDAGraphNodes> graph) {
   parameters_.resize(numParameters);
 }
 
-/// CUDA keeps the exec until the launches in flight are done.
+/// CUDA keeps the exec until the launches in flight are done; what it kept is for others after
+/// that.
 CUDAGraphExec::~CUDAGraphExec() {
   template_->device->cleanUp("cudaGraphExecDestroy", [&] { return cudaGraphExecDestroy(exec_); });
+  if (lastTail_)
+    llvm::consumeError(lastTail_->synchronize());
 }
 
 //===----------------------------------------------------------------------===//
@@ -73,6 +81,8 @@ llvm::Error CUDAGraphExec::launchUncaptured(Stream &stream) {
                                   "one of " +
                                   deviceName(stream.device().device()));
   auto &cudaStream = static_cast<CUDAStream &>(stream);
+  if (LLVM_UNLIKELY(isKeeping_))
+    lastTail_ = cudaStream.tail();
   return device.run("cuGraphLaunch",
                     [&] { return device.driver().cuGraphLaunch(exec_, cudaStream.handle()); });
 }
@@ -84,6 +94,8 @@ llvm::Error CUDAGraphExec::launchInCapture(CUDAStream &stream) {
     return llvm::Error::success();
   if (llvm::Error error = applyChanges())
     return error;
+  for (const std::shared_ptr<void> &resource : template_->kept)
+    stream.keep(resource);
   return stream.addToCapture(template_->graph);
 }
 

@@ -66,6 +66,8 @@ private:
   llvm::Error apply(const CUDAGraphNodes::Node &node, const Change &change);
 
   std::shared_ptr<CUDAGraphNodes> origin_, template_;
+  bool isKeeping_ = false;               ///< does the template keep anything?
+  std::shared_ptr<StreamTail> lastTail_; ///< where it was launched last, if it is keeping
   cudaGraphExec_t exec_;
   std::vector<Change> changes_; ///< by node
   std::vector<std::byte> parameters_;

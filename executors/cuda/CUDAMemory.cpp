@@ -57,6 +57,7 @@ llvm::Expected<void *> CUDAMemory::allocate(size_t bytes) {
   constexpr uint64_t most = std::numeric_limits<int64_t>::max() / 2; // what can be addressed
   if (bytes > most)
     return outOfMemory(bytes);
+  doPutOff();
   void *data = nullptr;
   llvm::Error error = allocateFromPool(&data, bytes);
   if (deviceErrorKind(error) == DeviceErrorKind::OutOfMemory) {
@@ -120,6 +121,7 @@ void CUDAMemory::deallocate(void *data, size_t bytes) noexcept {
 }
 
 void CUDAMemory::trim() noexcept {
+  doPutOff();
   {
     std::lock_guard lock(mutex_);
     release();
@@ -187,22 +189,80 @@ void CUDAMemory::streamCreated(cudaStream_t stream) {
 }
 
 void CUDAMemory::streamDestroyed(cudaStream_t stream, bool mayRun) {
-  std::lock_guard lock(mutex_);
-  if (mayRun)
-    llvm::consumeError(waitFor(stream));
-  streams_.erase(llvm::find(streams_, stream)); // one of those that borrow it
+  {
+    std::lock_guard lock(mutex_);
+    if (mayRun)
+      llvm::consumeError(waitFor(stream));
+    streams_.erase(llvm::find(streams_, stream)); // one of those that borrow it
+  }
+  doPutOff();
 }
 
-llvm::Error CUDAMemory::beginCapture(llvm::function_ref<llvm::Error()> begin) {
+llvm::Error CUDAMemory::beginCapture(CUDACapture &capture,
+                                     llvm::function_ref<llvm::Error()> begin) {
   std::lock_guard lock(mutex_);
   if (llvm::Error error = begin())
     return error;
+  capture.thread = std::this_thread::get_id();
+  captures_.push_back(&capture);
   ++numCaptures_;
   return llvm::Error::success();
 }
 
-void CUDAMemory::captureEnded() {
+CUDAKept CUDAMemory::captureEnded(CUDACapture &capture) {
+  CUDAKept kept;
+  {
+    std::lock_guard lock(mutex_);
+    llvm::erase_value(captures_, &capture);
+    --numCaptures_;
+    kept.swap(capture.kept);
+    release();
+  }
+  doPutOff();
+  return kept;
+}
+
+bool CUDAMemory::keep(cuuint64_t captureId, std::shared_ptr<void> resource) {
   std::lock_guard lock(mutex_);
-  --numCaptures_;
-  release();
+  auto capture = llvm::find_if(captures_, [&](CUDACapture *c) { return c->id == captureId; });
+  if (capture == captures_.end())
+    return false;
+  (*capture)->kept.push_back(std::move(resource));
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// What captures put off
+//===----------------------------------------------------------------------===//
+
+/// Of captures that were begun here. The lock is held.
+bool CUDAMemory::allowsUnsafe() const {
+  return llvm::none_of(captures_, [](CUDACapture *capture) { return capture->forbidsUnsafe(); });
+}
+
+bool CUDAMemory::mayWait() const {
+  std::lock_guard lock(mutex_);
+  return allowsUnsafe();
+}
+
+/// Of a capture that somebody else began it is not known whom it forbids what.
+bool CUDAMemory::putOff(std::function<void()> work) {
+  std::lock_guard lock(mutex_);
+  if (device_.isLost() || (captures_.empty() ? !isAnyCaptured() : allowsUnsafe()))
+    return false;
+  putOff_.push_back(std::move(work));
+  return true;
+}
+
+/// What still cannot be done puts itself off again. The lock is not held.
+void CUDAMemory::doPutOff() {
+  std::vector<std::function<void()>> ready;
+  {
+    std::lock_guard lock(mutex_);
+    if (putOff_.empty())
+      return;
+    ready.swap(putOff_);
+  }
+  for (const std::function<void()> &work : ready)
+    work();
 }

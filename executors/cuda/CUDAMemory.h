@@ -17,15 +17,35 @@
 
 #include "rondo/executors/DeviceAPI.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <functional>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace rondo::cuda {
 
 class CUDADevice;
+
+/// What a graph, and everything that is made of it, keeps alive.
+using CUDAKept = std::vector<std::shared_ptr<void>>;
+
+/// A capture that was begun here and has not ended.
+struct CUDACapture {
+  CaptureMode mode = CaptureMode::Global;
+  std::thread::id thread; ///< which began it
+  cuuint64_t id = 0;      ///< CUDA's
+  CUDAKept kept;          ///< by the graph that it makes; guarded by CUDAMemory
+
+  /// Does its mode forbid potentially unsafe calls to this thread?
+  bool forbidsUnsafe() const {
+    return mode == CaptureMode::Global ||
+           (mode == CaptureMode::ThreadLocal && thread == std::this_thread::get_id());
+  }
+};
 
 /// The memory of one device, and what its use depends on: the device's streams and captures.
 /// Thread-safe.
@@ -50,11 +70,17 @@ public:
   void streamCreated(cudaStream_t stream);
   /// `mayRun`: there may be work on it that uses memory of the device.
   void streamDestroyed(cudaStream_t stream, bool mayRun);
-  /// Calls `begin`, which begins a capture, while no memory is being given back.
-  llvm::Error beginCapture(llvm::function_ref<llvm::Error()> begin);
-  void captureEnded();
+  /// Calls `begin`, which begins `capture`, while no memory is being given back.
+  llvm::Error beginCapture(CUDACapture &capture, llvm::function_ref<llvm::Error()> begin);
+  /// Returns what the capture's graph keeps, and does what was put off.
+  CUDAKept captureEnded(CUDACapture &capture);
+  /// False if no capture that was begun here has this id.
+  bool keep(cuuint64_t captureId, std::shared_ptr<void> resource);
   /// Is there a capture that was begun here and has not ended?
   bool hasCaptures() const { return numCaptures_.load(std::memory_order_acquire) != 0; }
+  /// See DeviceAPI.
+  bool mayWait() const;
+  bool putOff(std::function<void()> work);
 
 private:
   struct Block {
@@ -67,6 +93,8 @@ private:
   llvm::Error waitFor(cudaStream_t stream);
   void release();
   bool orderFrees();
+  bool allowsUnsafe() const;
+  void doPutOff();
 
   CUDADevice &device_;
   cudaMemPool_t pool_ = nullptr;
@@ -77,7 +105,9 @@ private:
   MemoryUse use_;
   std::vector<cudaStream_t> streams_;
   std::atomic<unsigned> numCaptures_ = 0; ///< changed under the lock
+  std::vector<CUDACapture *> captures_;   ///< as many
   std::vector<Block> returned_;           ///< given back, and not yet to the pool
+  std::vector<std::function<void()>> putOff_;
 };
 
 } // namespace rondo::cuda

@@ -28,8 +28,9 @@ CUDAStream::~CUDAStream() {
   if (capture_) {
     cudaGraph_t graph = nullptr;
     bool isToGraph = capture_->graph != nullptr;
+    CUDAKept kept; // gone when the graph is
     CUDARelaxedScope relaxed(device_->driver());
-    llvm::consumeError(end(graph));
+    llvm::consumeError(end(graph, kept));
     if (graph && !isToGraph)
       device_->cleanUp("cudaGraphDestroy", [&] { return cudaGraphDestroy(graph); });
   }
@@ -40,6 +41,8 @@ CUDAStream::~CUDAStream() {
   device_->memory().streamDestroyed(stream_, /*mayRun=*/isBorrowed_ && !isCaptured);
   if (!isBorrowed_)
     device_->cleanUp("cudaStreamDestroy", [&] { return cudaStreamDestroy(stream_); });
+  if (capture_) // which could not be ended by this thread
+    device_->memory().captureEnded(*capture_);
 }
 
 //===----------------------------------------------------------------------===//
@@ -171,20 +174,31 @@ llvm::Error CUDAStream::checkCapture() {
   return llvm::Error::success();
 }
 
-/// Begins a capture by the call `name`. Nobody else works with the stream meanwhile.
-llvm::Error CUDAStream::begin(llvm::StringRef name, llvm::function_ref<cudaError_t()> begin) {
-  return ownTail_->beginCapture(
-      [&] { return device_->memory().beginCapture([&] { return device_->run(name, begin); }); });
+/// Begins a capture by the call `name`, to a new graph if `graph` is null. Nobody else works with
+/// the stream meanwhile.
+llvm::Error CUDAStream::begin(CaptureMode mode, std::shared_ptr<CUDAGraphNodes> graph,
+                              llvm::StringRef name, llvm::function_ref<cudaError_t()> begin) {
+  capture_.emplace();
+  capture_->mode = mode;
+  capture_->graph = std::move(graph);
+  llvm::Error error = ownTail_->beginCapture([&] {
+    return device_->memory().beginCapture(*capture_, [&]() -> llvm::Error {
+      if (llvm::Error error = device_->run(name, begin))
+        return error;
+      capture_->id = captureId().value_or(0);
+      return llvm::Error::success();
+    });
+  });
+  if (error)
+    capture_.reset();
+  return error;
 }
 
 llvm::Error CUDAStream::beginCapture(CaptureMode mode) {
   if (captureStatus() != CaptureStatus::None)
     return device_->invalidArgument("a capture was begun on a stream that is being captured");
-  if (llvm::Error error = begin("cudaStreamBeginCapture",
-                                [&] { return cudaStreamBeginCapture(stream_, modeOf(mode)); }))
-    return error;
-  capture_.emplace();
-  return llvm::Error::success();
+  return begin(mode, nullptr, "cudaStreamBeginCapture",
+               [&] { return cudaStreamBeginCapture(stream_, modeOf(mode)); });
 }
 
 llvm::Error CUDAStream::beginCaptureToGraph(Graph &graph, llvm::ArrayRef<GraphNodeId> dependencies,
@@ -200,12 +214,11 @@ llvm::Error CUDAStream::beginCaptureToGraph(Graph &graph, llvm::ArrayRef<GraphNo
   llvm::Expected<CUDAGraphNodes::Handles> handles = nodes->handles(dependencies);
   if (!handles)
     return handles.takeError();
-  if (llvm::Error error = begin("cudaStreamBeginCaptureToGraph", [&] {
+  if (llvm::Error error = begin(mode, nodes, "cudaStreamBeginCaptureToGraph", [&] {
         return cudaStreamBeginCaptureToGraph(stream_, nodes->graph, handles->data(), nullptr,
                                              handles->size(), modeOf(mode));
       }))
     return error;
-  capture_.emplace(Capture{nodes});
   nodes->isCaptured = true;
   return llvm::Error::success();
 }
@@ -216,16 +229,16 @@ llvm::Error CUDAStream::refuseToEnd() {
                     : "a capture was ended on a stream on which it was not begun");
 }
 
-/// Ends the capture that began here. `graph` is what it made, or was made to.
-llvm::Error CUDAStream::end(cudaGraph_t &graph) {
+/// Ends the capture that began here. `graph` is what it made, or was made to; `kept` is for it.
+llvm::Error CUDAStream::end(cudaGraph_t &graph, CUDAKept &kept) {
   llvm::Error error =
       device_->run("cudaStreamEndCapture", [&] { return cudaStreamEndCapture(stream_, &graph); });
   if (captureStatus() != CaptureStatus::None)
     return error;
   if (capture_->graph)
     capture_->graph->isCaptured = false;
+  kept = device_->memory().captureEnded(*capture_);
   capture_.reset();
-  device_->memory().captureEnded();
   return error;
 }
 
@@ -235,9 +248,11 @@ llvm::Expected<std::unique_ptr<Graph>> CUDAStream::endCapture() {
   if (!capture_)
     return refuseToEnd();
   cudaGraph_t graph = nullptr;
-  if (llvm::Error error = end(graph))
+  CUDAKept kept;
+  if (llvm::Error error = end(graph, kept))
     return error;
   auto nodes = std::make_shared<CUDAGraphNodes>(device_, graph);
+  nodes->kept = std::move(kept);
   if (llvm::Error error = nodes->appendNew())
     return error;
   return std::make_unique<CUDAGraph>(std::move(nodes));
@@ -251,8 +266,10 @@ llvm::Error CUDAStream::endCaptureToGraph(llvm::SmallVectorImpl<GraphNodeId> &la
   std::shared_ptr<CUDAGraphNodes> nodes = capture_->graph;
   llvm::SmallVector<cudaGraphNode_t, 4> handles = frontier();
   cudaGraph_t graph = nullptr;
-  if (llvm::Error error = end(graph))
+  CUDAKept kept;
+  if (llvm::Error error = end(graph, kept))
     return error;
+  llvm::append_range(nodes->kept, kept);
   if (nodes.use_count() == 1)
     return makeDeviceError(DeviceErrorKind::CaptureInvalidated,
                            deviceName(device_->device()) +
@@ -272,18 +289,33 @@ namespace {
 /// Where the capture of a stream is. Valid until the next call on the stream.
 struct CapturePoint {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
   CUgraph graph = nullptr;
   const CUgraphNode *nodes = nullptr;
   const CUgraphEdgeData *edges = nullptr;
   size_t numNodes = 0;
 
   CUresult get(const CUDADriver &driver, CUstream stream) {
-    return driver.cuStreamGetCaptureInfo(stream, &status, nullptr, &graph, &nodes, &edges,
-                                         &numNodes);
+    return driver.cuStreamGetCaptureInfo(stream, &status, &id, &graph, &nodes, &edges, &numNodes);
   }
 };
 
 } // namespace
+
+/// Of the capture that the stream is in, unless there is none or it is invalid.
+std::optional<cuuint64_t> CUDAStream::captureId() const {
+  CapturePoint point;
+  llvm::Error error =
+      device_->run("cuStreamGetCaptureInfo", [&] { return point.get(device_->driver(), stream_); });
+  bool isActive = !error && point.status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  llvm::consumeError(std::move(error));
+  return isActive ? std::optional(point.id) : std::nullopt;
+}
+
+bool CUDAStream::keep(std::shared_ptr<void> resource) {
+  std::optional<cuuint64_t> id = captureId();
+  return id && device_->memory().keep(*id, std::move(resource));
+}
 
 /// What the next thing on the stream would wait for; nothing where that means nothing.
 llvm::SmallVector<cudaGraphNode_t, 4> CUDAStream::frontier() const {

@@ -37,6 +37,7 @@ public:
   llvm::Error beginCaptureToGraph(Graph &graph, llvm::ArrayRef<GraphNodeId> dependencies,
                                   CaptureMode mode) override;
   llvm::Error endCaptureToGraph(llvm::SmallVectorImpl<GraphNodeId> &last) override;
+  bool keep(std::shared_ptr<void> resource) override;
 
   cudaStream_t handle() const { return stream_; }
   /// Adds a graph as one node to the capture that the stream is in.
@@ -46,7 +47,7 @@ public:
 
 private:
   /// A capture that was begun here and not ended.
-  struct Capture {
+  struct Capture : CUDACapture {
     std::shared_ptr<CUDAGraphNodes> graph; ///< null: a new one
   };
 
@@ -55,9 +56,11 @@ private:
         ownTail_(std::make_shared<CUDAStreamTail>(device_, stream)), tail_(ownTail_) {}
   llvm::Error refuse(const llvm::Twine &problem);
   size_t parameterBytes(const void *function);
-  llvm::Error begin(llvm::StringRef name, llvm::function_ref<cudaError_t()> begin);
+  llvm::Error begin(CaptureMode mode, std::shared_ptr<CUDAGraphNodes> graph, llvm::StringRef name,
+                    llvm::function_ref<cudaError_t()> begin);
   llvm::Error refuseToEnd();
-  llvm::Error end(cudaGraph_t &graph);
+  llvm::Error end(cudaGraph_t &graph, CUDAKept &kept);
+  std::optional<cuuint64_t> captureId() const;
   llvm::SmallVector<cudaGraphNode_t, 4> frontier() const;
 
   std::shared_ptr<CUDADevice> device_;

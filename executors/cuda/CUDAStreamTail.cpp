@@ -43,6 +43,7 @@ llvm::Error CUDAStreamTail::synchronize() {
     if (llvm::Error error = record())
       return error;
   }
+  CUDARelaxedScope relaxed(device_->driver()); // captures of streams that nobody here knows
   return device_->run("cudaEventSynchronize", [&] { return cudaEventSynchronize(event_); });
 }
 

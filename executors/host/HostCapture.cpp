@@ -155,8 +155,8 @@ void HostCaptures::release(HostCapture &capture) {
   }
   capture.members.clear();
   llvm::erase_if(captures_, [&](HostCapture *other) { return other == &capture; });
-  releases_.insert(releases_.end(), capture.releases.begin(), capture.releases.end());
-  capture.releases.clear();
+  std::move(capture.pending.begin(), capture.pending.end(), std::back_inserter(pending_));
+  capture.pending.clear();
 }
 
 CaptureStatus HostCaptures::status(const HostCaptureMember &stream) const {
@@ -284,18 +284,23 @@ llvm::Error HostCaptures::refuseArguments(const HostCaptureMember &stream,
   return invalidate(*stream.capture, problem, DeviceErrorKind::InvalidArgument);
 }
 
-bool HostCaptures::putOff(HostPendingRelease release) {
+bool HostCaptures::allowUnsafe() const {
+  std::lock_guard lock(mutex_);
+  return llvm::none_of(captures_, [](HostCapture *c) { return c->forbidsUnsafe(); });
+}
+
+bool HostCaptures::putOff(HostPending pending) {
   std::lock_guard lock(mutex_);
   auto capture = llvm::find_if(captures_, [](HostCapture *c) { return c->forbidsUnsafe(); });
   if (capture == captures_.end())
     return false;
-  (*capture)->releases.push_back(release);
+  (*capture)->pending.push_back(std::move(pending));
   return true;
 }
 
-std::vector<HostPendingRelease> HostCaptures::takeReleases() {
+std::vector<HostPending> HostCaptures::takePending() {
   std::lock_guard lock(mutex_);
-  return std::exchange(releases_, {});
+  return std::exchange(pending_, {});
 }
 
 //===----------------------------------------------------------------------===//

@@ -27,7 +27,8 @@
 //   5. InvalidArgument: work with wrong arguments; end on a stream that joined
 //
 // Destroying the graph that it captures to invalidates it as well. Deallocation must not fail:
-// where rule 4 would forbid it, it is put off until the capture ends. A capture ends with an error,
+// where rule 4 would forbid it, it is put off until the capture ends, as is other work that asks
+// for it. A capture ends with an error,
 // also, if a stream that joined has work that the origin does not wait for (CaptureInvalidated)
 // and, its mode not being Relaxed, if another thread than the one that began it ends it
 // (InvalidArgument). The first error of a capture is kept, and the later ones repeat it.
@@ -73,10 +74,11 @@ struct HostEventRecord {
   llvm::SmallVector<GraphNodeId, 2> frontier;
 };
 
-/// A release of memory that a capture puts off.
-struct HostPendingRelease {
-  void *data = nullptr;
+/// What a capture puts off: a release of memory, or other work.
+struct HostPending {
+  void *data = nullptr; ///< null: `work` is to be called
   size_t bytes = 0;
+  std::function<void()> work = nullptr;
 };
 
 /// One capture. Guarded by HostCaptures.
@@ -94,7 +96,7 @@ struct HostCapture {
   /// The frontiers of streams that joined and were destroyed.
   llvm::SmallVector<GraphNodeId, 2> orphans;
   std::string failure; ///< the first error; empty: none
-  std::vector<HostPendingRelease> releases;
+  std::vector<HostPending> pending;
 
   bool isValid() const { return failure.empty(); }
   bool isActive() const { return isValid() && !members.empty(); }
@@ -135,10 +137,12 @@ public:
   llvm::Error refuseUnsafe(llvm::StringRef call);
   /// InvalidArgument. A capture that the stream is in is invalid.
   llvm::Error refuseArguments(const HostCaptureMember &stream, const llvm::Twine &problem);
-  /// True if a release of memory by this thread has to wait; it is kept then.
-  bool putOff(HostPendingRelease release);
-  /// The releases whose captures have ended.
-  std::vector<HostPendingRelease> takeReleases();
+  /// Does no capture forbid potentially unsafe calls to this thread?
+  bool allowUnsafe() const;
+  /// True if what this thread is about to do has to wait; it is kept then.
+  bool putOff(HostPending pending);
+  /// What was put off by captures that have ended.
+  std::vector<HostPending> takePending();
 
   void streamDestroyed(HostCaptureMember &stream);
   void graphDestroyed(HostGraph &graph);
@@ -162,7 +166,7 @@ private:
   std::string name_;
   mutable std::mutex mutex_;
   std::vector<HostCapture *> captures_; ///< kept by their members
-  std::vector<HostPendingRelease> releases_;
+  std::vector<HostPending> pending_;
 };
 
 } // namespace rondo

@@ -49,15 +49,18 @@ llvm::Expected<void *> HostDevice::allocate(size_t bytes) {
 }
 
 void HostDevice::deallocate(void *data, size_t bytes) noexcept {
-  if (!data || captures_.putOff({data, bytes}))
+  if (!data || captures_.putOff({data, bytes, nullptr}))
     return;
   waitForStreams();
   memory_.deallocate(data, bytes);
 }
 
 void HostDevice::captureEnded() {
-  for (HostPendingRelease release : captures_.takeReleases())
-    deallocate(release.data, release.bytes);
+  for (const HostPending &pending : captures_.takePending())
+    if (pending.work)
+      pending.work();
+    else
+      deallocate(pending.data, pending.bytes);
 }
 
 //===----------------------------------------------------------------------===//

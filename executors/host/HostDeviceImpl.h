@@ -32,6 +32,10 @@ public:
   llvm::Expected<std::unique_ptr<Event>> createEvent() override;
   llvm::Expected<std::unique_ptr<Graph>> createGraph() override;
   llvm::Error synchronize() override;
+  bool mayWait() const override { return captures_.allowUnsafe(); }
+  bool putOff(std::function<void()> work) override {
+    return captures_.putOff({nullptr, 0, std::move(work)});
+  }
 
   std::shared_ptr<HostDevice> shared() {
     return std::static_pointer_cast<HostDevice>(shared_from_this());
@@ -42,7 +46,7 @@ public:
 
   void streamCreated(std::shared_ptr<HostTimeline> timeline);
   void streamDestroyed(const HostTimeline &timeline);
-  /// To be called after a capture has ended: releases the memory that it kept.
+  /// To be called after a capture has ended: does what it put off.
   void captureEnded();
   /// The seed of one exec's order of nodes, each time another; none if the order is not random.
   std::optional<uint64_t> drawOrderSeed();

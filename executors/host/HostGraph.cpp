@@ -112,5 +112,5 @@ llvm::Expected<GraphNodeParameters> HostGraph::parameters(GraphNodeId node) {
 llvm::Expected<std::unique_ptr<GraphExec>> HostGraph::instantiate() {
   if (llvm::Error error = device_->captures().refuseUnsafe("instantiate"))
     return error;
-  return std::make_unique<HostGraphExec>(device_, commands_, dependencies_);
+  return std::make_unique<HostGraphExec>(device_, commands_, dependencies_, kept_);
 }

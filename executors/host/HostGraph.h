@@ -46,6 +46,13 @@ public:
   /// Is each of `nodes` one of `from` or a node that one of them depends on, directly or not?
   bool isReached(llvm::ArrayRef<GraphNodeId> nodes, llvm::ArrayRef<GraphNodeId> from) const;
 
+  /// What it keeps alive, and everything that is made of it.
+  using Kept = std::vector<std::shared_ptr<void>>;
+  void keep(const Kept &resources) {
+    kept_.insert(kept_.end(), resources.begin(), resources.end());
+  }
+  const Kept &kept() const { return kept_; }
+
   /// Adds `more` to `nodes`, which is and stays sorted and without duplicates.
   static void unite(llvm::SmallVectorImpl<GraphNodeId> &nodes, llvm::ArrayRef<GraphNodeId> more);
 
@@ -57,6 +64,7 @@ private:
   std::shared_ptr<HostDevice> device_;
   HostCommandList commands_;
   std::vector<Dependencies> dependencies_;
+  Kept kept_;
 };
 
 } // namespace rondo

@@ -58,8 +58,9 @@ size_t HostExecOrder::draw(size_t bound) {
 //===----------------------------------------------------------------------===//
 
 HostGraphExec::HostGraphExec(std::shared_ptr<HostDevice> device, const HostCommandList &commands,
-                             std::vector<HostGraph::Dependencies> dependencies)
-    : device_(std::move(device)), dependencies_(std::move(dependencies)),
+                             std::vector<HostGraph::Dependencies> dependencies,
+                             HostGraph::Kept kept)
+    : device_(std::move(device)), kept_(std::move(kept)), dependencies_(std::move(dependencies)),
       order_(dependencies_, device_->drawOrderSeed()) {
   current_ = snapshots_.emplace_back(std::make_unique<HostExecSnapshot>(commands)).get();
 }
@@ -92,6 +93,7 @@ void HostGraphExec::addTo(HostGraph &graph, llvm::SmallVectorImpl<GraphNodeId> &
   size_t numNodes = dependencies_.size(), first = graph.numNodes();
   if (!numNodes)
     return;
+  graph.keep(kept_);
   llvm::SmallVector<bool, 16> isLast(numNodes, true);
   HostGraph::Dependencies moved;
   for (size_t i = 0; i < numNodes; ++i) {
@@ -209,6 +211,9 @@ llvm::Error HostGraphExec::update(const Graph &graph) {
       return refuse(i, "its own dependencies", "others");
   }
   writableSnapshot().commands = hostGraph->commands();
+  for (const std::shared_ptr<void> &resource : hostGraph->kept())
+    if (!llvm::is_contained(kept_, resource))
+      kept_.push_back(resource);
   return llvm::Error::success();
 }
 

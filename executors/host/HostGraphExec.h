@@ -52,7 +52,7 @@ struct HostExecLaunch {
 class HostGraphExec : public GraphExec {
 public:
   HostGraphExec(std::shared_ptr<HostDevice> device, const HostCommandList &commands,
-                std::vector<HostGraph::Dependencies> dependencies);
+                std::vector<HostGraph::Dependencies> dependencies, HostGraph::Kept kept);
   ~HostGraphExec() override;
 
   llvm::Error launch(Stream &stream) override;
@@ -81,6 +81,7 @@ private:
   HostExecSnapshot &writableSnapshot();
 
   std::shared_ptr<HostDevice> device_;
+  HostGraph::Kept kept_; ///< of all graphs that it was made of or updated to
   std::vector<HostGraph::Dependencies> dependencies_;
   std::vector<std::unique_ptr<HostExecSnapshot>> snapshots_;
   HostExecSnapshot *current_;

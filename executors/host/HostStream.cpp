@@ -208,3 +208,14 @@ llvm::Error HostStream::endCaptureToGraph(llvm::SmallVectorImpl<GraphNodeId> &la
   device_->captureEnded();
   return error;
 }
+
+bool HostStream::keep(std::shared_ptr<void> resource) {
+  llvm::Expected<bool> isCaptured =
+      capture([&](HostGraph &graph, llvm::SmallVectorImpl<GraphNodeId> &) {
+        graph.keep({std::move(resource)});
+      });
+  if (isCaptured)
+    return *isCaptured;
+  llvm::consumeError(isCaptured.takeError()); // nothing comes of the capture
+  return true;
+}

@@ -32,6 +32,7 @@ public:
   llvm::Error beginCaptureToGraph(Graph &graph, llvm::ArrayRef<GraphNodeId> dependencies,
                                   CaptureMode mode) override;
   llvm::Error endCaptureToGraph(llvm::SmallVectorImpl<GraphNodeId> &last) override;
+  bool keep(std::shared_ptr<void> resource) override;
 
   llvm::Error launchExec(HostGraphExec &exec);
   llvm::Error waitFor(const HostEventRecord &record);

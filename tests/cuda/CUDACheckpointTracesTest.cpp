@@ -1,4 +1,4 @@
-//===- CUDACheckpointTracesTest.cpp - Recorded checkpoints on a GPU -------------===//
+//===- CUDACheckpointTracesTest.cpp - Recorded checkpoints on a GPU --------===//
 
 #include "CUDAProgramTesting.h"
 

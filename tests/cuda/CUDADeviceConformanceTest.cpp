@@ -4,6 +4,7 @@
 
 #include "support/DeviceCaptureConformance.h"
 #include "support/DeviceInFlightConformance.h"
+#include "support/DeviceKeepConformance.h"
 #include "support/DeviceNodesConformance.h"
 
 using namespace rondo;
@@ -33,5 +34,7 @@ INSTANTIATE_TEST_SUITE_P(CUDA, DeviceCaptureConformance, testing::Values(cudaTar
 INSTANTIATE_TEST_SUITE_P(CUDA, DeviceNodesConformance, testing::Values(cudaTarget()),
                          conformanceName);
 INSTANTIATE_TEST_SUITE_P(CUDA, DeviceInFlightConformance, testing::Values(cudaTarget()),
+                         conformanceName);
+INSTANTIATE_TEST_SUITE_P(CUDA, DeviceKeepConformance, testing::Values(cudaTarget()),
                          conformanceName);
 } // namespace rondo

@@ -7,6 +7,7 @@
 #include "CUDAProgramTesting.h"
 
 #include "runtime/CallerCaptureTesting.h"
+#include "runtime/CaptureLifetimeTesting.h"
 #include "runtime/CasesTesting.h"
 #include "runtime/CheckpointTesting.h"
 #include "runtime/DecodingTesting.h"
@@ -20,6 +21,8 @@ INSTANTIATE_TEST_SUITE_P(, CheckpointTest, testing::Values(firstCUDADevice()), s
 INSTANTIATE_TEST_SUITE_P(, OutputsTest, testing::Values(firstCUDADevice()), suiteTargetName);
 INSTANTIATE_TEST_SUITE_P(, SavedStateTest, testing::Values(firstCUDADevice()), suiteTargetName);
 INSTANTIATE_TEST_SUITE_P(, CallerCaptureTest, testing::Values(firstCUDADevice()), suiteTargetName);
+INSTANTIATE_TEST_SUITE_P(, CaptureLifetimeTest, testing::Values(firstCUDADevice()),
+                         suiteTargetName);
 INSTANTIATE_TEST_SUITE_P(, HostScalarsTest, testing::Values(firstCUDADevice()), suiteTargetName);
 INSTANTIATE_TEST_SUITE_P(, DecodingTest, testing::Values(firstCUDADevice()), suiteTargetName);
 } // namespace rondo

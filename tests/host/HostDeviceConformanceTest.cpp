@@ -5,6 +5,7 @@
 #include "support/DeviceCaptureConformance.h"
 #include "support/DeviceConformance.h"
 #include "support/DeviceInFlightConformance.h"
+#include "support/DeviceKeepConformance.h"
 #include "support/DeviceNodesConformance.h"
 
 using namespace rondo;
@@ -79,5 +80,7 @@ INSTANTIATE_TEST_SUITE_P(Host, DeviceCaptureConformance, testing::ValuesIn(allHo
 INSTANTIATE_TEST_SUITE_P(Host, DeviceNodesConformance, testing::ValuesIn(allHosts()),
                          conformanceName);
 INSTANTIATE_TEST_SUITE_P(Host, DeviceInFlightConformance, testing::ValuesIn(asynchronousHosts()),
+                         conformanceName);
+INSTANTIATE_TEST_SUITE_P(Host, DeviceKeepConformance, testing::ValuesIn(asynchronousHosts()),
                          conformanceName);
 } // namespace rondo

@@ -527,7 +527,8 @@ TEST_F(BucketsTest, CallersCapture) {
   }
 }
 
-// What the caller's graph pads to is kept when the program gives memory back.
+// What the caller's graph pads to is kept when the program gives memory back, as long as the graph
+// is there.
 TEST_F(BucketsTest, CallersCaptureKeepsItsMemory) {
   constexpr int64_t bucket = 1024;
   Tensor exact = iota({bucket, 2}), three = iota({3, 2});
@@ -536,7 +537,7 @@ TEST_F(BucketsTest, CallersCaptureKeepsItsMemory) {
     auto program = compiled(doubled, bucketsOf({bucket}));
     forward(*program, {x});
     llvm::SmallVector<Value> results;
-    captured(*program, {x}, results);
+    std::unique_ptr<Graph> graph = captured(*program, {x}, results);
     results.clear();
     program->trim();
     return device->memoryUse().bytes - before;

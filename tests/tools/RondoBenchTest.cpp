@@ -36,7 +36,7 @@ TEST_F(RondoBenchTest, All) {
         "\neager       Kernel::enqueue of add, CPU time ",
         "\ncapture     Graph::instantiate, per node ", "\nhandover    4 KiB, 1 consumer, unmoved, ",
         "\npolicies    BufferCosts, node patched ", "\nmemory      mlp, peak of 3 steps ",
-        "\ncheckpoint  f32, GELU by erf, until done ",
+        "\nremat       mlp, budget 100 %, saved ", "\ncheckpoint  f32, GELU by erf, until done ",
         "\ntraces      mlp, replayed step, CPU time "})
     EXPECT_THAT(outcome.out, HasSubstr(line));
 
@@ -194,6 +194,45 @@ TEST_F(RondoBenchFiguresTest, CheckpointSizes) {
   EXPECT_LT(many, 2.2 * few);
 }
 
+// A step is planned for every budget: what is saved stays within it, and memory falls as work
+// rises. The host runs none.
+TEST_F(RondoBenchFiguresTest, Remat) {
+  auto figures = figuresOf({"remat", "--traces=" + traces + "gpt_tiny.json"});
+  EXPECT_EQ(figures.size(), 8u * 3 + 2) << "no times, no measured peaks";
+  auto of = [&](unsigned percent, const char *what) {
+    return figures["gpt_tiny, budget " + std::to_string(percent) + " %, " + what];
+  };
+  double full = of(100, "saved")["value"], work = 0, planned = of(100, "planned peak")["value"];
+  EXPECT_EQ(of(100, "work repeated, of the forward's")["value"], 0);
+  for (unsigned percent = 90; percent >= 30; percent -= 10) {
+    SCOPED_TRACE(percent);
+    EXPECT_LE(of(percent, "saved")["value"].get<double>(), full * percent / 100);
+    EXPECT_EQ(of(percent, "saved")["baseline"].get<double>(), full);
+    EXPECT_GT(of(percent, "work repeated, of the forward's")["value"].get<double>(), work);
+    EXPECT_LT(of(percent, "planned peak")["value"].get<double>(), planned);
+    EXPECT_GE(of(percent, "planned peak")["ratio"].get<double>(), 1.0);
+    work = of(percent, "work repeated, of the forward's")["value"];
+    planned = of(percent, "planned peak")["value"];
+  }
+  nlohmann::json gained = of(50, "saved less");
+  EXPECT_EQ(gained["value"].get<double>(), full - of(50, "saved")["value"].get<double>());
+  EXPECT_EQ(gained["baseline_name"], "planned less");
+  EXPECT_EQ(gained["bar"], 1.25);
+  EXPECT_EQ(gained["meets_bar"], true);
+  nlohmann::json rises =
+      figures["gpt_tiny, smaller budgets with a higher planned peak or less work"];
+  EXPECT_EQ(rises["value"], 0);
+  EXPECT_EQ(rises["meets_bar"], true);
+}
+
+// Without a backward there is nothing to recompute for.
+TEST_F(RondoBenchFiguresTest, RematWithoutBackward) {
+  ToolOutcome outcome = run({"remat", "--traces=" + traces + "adam.json"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("adam.json: error: recomputation needs a trace with a backward"));
+}
+
 // Those that are named run alone.
 TEST_F(RondoBenchTest, Some) {
   ToolOutcome outcome = run({"eager", "--rounds=1", "--calls=1"});
@@ -215,7 +254,7 @@ TEST_F(RondoBenchTest, Errors) {
       {{"speed"},
        2,
        {"'speed' is no benchmark",
-        "replay, eager, capture, handover, policies, memory, checkpoint, traces"}},
+        "replay, eager, capture, handover, policies, memory, remat, checkpoint, traces"}},
       {{"traces", "--traces=" + path("nothing")}, 1, {"there are no traces at", "--traces"}},
       {{"traces", "--traces=" + traces + "convnet.json"}, 1, {"'convolution' op"}},
       {{"eager", "--rounds=1", "--json=" + path("no/such/folder/x.json")},

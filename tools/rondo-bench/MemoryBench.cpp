@@ -12,16 +12,6 @@
 
 using namespace rondo;
 
-/// Of those in the memory of the device.
-static uint64_t argumentBytes(const StepPlayer &player, Device device) {
-  uint64_t bytes = 0;
-  for (Side side : {Side::Forward, Side::Backward})
-    for (const Value &argument : player.arguments(side))
-      if (const Tensor *tensor = argument.asTensor(); tensor && tensor->device() == device)
-        bytes += tensor->extentBytes();
-  return bytes;
-}
-
 llvm::Error rondo::benchMemory(const BenchSetup &setup, llvm::StringRef path,
                                std::vector<Figure> &figures) {
   ProgramOptions options;
@@ -48,23 +38,18 @@ llvm::Error rondo::benchMemory(const BenchSetup &setup, llvm::StringRef path,
         !times)
       return times.takeError();
 
-  const Program &program = player.program();
-  MemoryInfo forward = program.memory(Side::Forward), backward = program.memory(Side::Backward);
-  uint64_t arguments = argumentBytes(player, setup.device->device());
-  uint64_t planned = arguments + forward.slab + forward.results + backward.results +
-                     std::max(forward.arena, backward.arena);
-  uint64_t needed = std::max(forward.lowerBound, backward.lowerBound);
+  PlannedMemory memory = plannedMemory(player.program(), setup.device->device());
   constexpr double unit = 1024;
   auto push = [&](const char *what, double bytes) -> Figure & {
     figures.push_back({"memory", player.name() + ", " + what, "KiB", bytes / unit});
     return figures.back();
   };
-  for (auto [what, bytes] : {std::pair("peak of 3 steps", arguments + watch->mostBytes()),
-                             std::pair("planned", planned)}) {
+  for (auto [what, bytes] : {std::pair("peak of 3 steps", memory.arguments + watch->mostBytes()),
+                             std::pair("planned", memory.peak)}) {
     Figure &figure = push(what, double(bytes));
-    figure.baseline = double(needed) / unit;
+    figure.baseline = double(memory.needed) / unit;
     figure.baselineName = "lower bound";
   }
-  push("arguments", double(arguments));
+  push("arguments", double(memory.arguments));
   return llvm::Error::success();
 }

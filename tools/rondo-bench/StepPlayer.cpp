@@ -6,7 +6,9 @@
 #include "support/Devices.h"
 #include "support/Files.h"
 
+#include "rondo/ir/Liveness.h"
 #include "rondo/passes/PassRegistry.h"
+#include "rondo/passes/Passes.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -16,19 +18,27 @@
 
 using namespace rondo;
 
-llvm::Error StepPlayer::load(llvm::StringRef path) {
-  std::vector<FXOutput> outputs;
-  llvm::Expected<TracePair> read = readPair(path, InputFormat::Auto, setup_.registry, &outputs);
+llvm::Error StepPlayer::read(llvm::StringRef path) {
+  outputs_.clear();
+  llvm::Expected<TracePair> read = readPair(path, InputFormat::Auto, setup_.registry, &outputs_);
   if (!read)
     return read.takeError();
-  if (llvm::Error error = compilePlaced(std::move(*read)))
+  return compilePlaced(std::move(*read));
+}
+
+llvm::Error StepPlayer::load(llvm::StringRef path) {
+  if (llvm::Error error = read(path))
     return error;
-  return fillArguments(path, outputs);
+  if (llvm::Error error = makeStream())
+    return error;
+  return fillArguments(path);
 }
 
 llvm::Error StepPlayer::load(TracePair pair,
                              llvm::function_ref<double(const ParameterInfo &)> scaleOf) {
   if (llvm::Error error = compilePlaced(std::move(pair)))
+    return error;
+  if (llvm::Error error = makeStream())
     return error;
   for (Side side : {Side::Forward, Side::Backward})
     if (side == Side::Forward || program_->hasBackward())
@@ -45,8 +55,10 @@ llvm::Error StepPlayer::compilePlaced(TracePair unplaced) {
   name_ = pair->name().str();
   devices_ = devicesOf(*pair, setup_.device);
   pair_.emplace(std::move(*pair));
-  if (llvm::Error error = compileProgram())
-    return error;
+  return compileProgram();
+}
+
+llvm::Error StepPlayer::makeStream() {
   llvm::Expected<std::unique_ptr<Stream>> stream = setup_.device->createStream();
   if (!stream)
     return stream.takeError();
@@ -65,23 +77,37 @@ llvm::Error StepPlayer::compileProgram() {
   return llvm::Error::success();
 }
 
-llvm::Expected<TracePair> StepPlayer::runPasses(TracePair pair) const {
+llvm::Expected<TracePair> StepPlayer::runPasses(TracePair pair) {
   PassRegistry passes;
   std::vector<const ClaimSource *> sources(setup_.executors.begin(), setup_.executors.end());
   if (llvm::Error error = registerPasses(passes, sources))
     return error;
   PassManager manager;
-  if (llvm::Error error = passes.parsePipeline(pipeline_, manager))
+  if (!budget_) {
+    recomputation_ = RematerialiseReport();
+    if (llvm::Error error = passes.parsePipeline(pipeline_, manager))
+      return error;
+    return manager.run(std::move(pair));
+  }
+  if (llvm::Error error = passes.parsePipeline("dce,cse,canonicalise", manager))
     return error;
-  return manager.run(std::move(pair));
+  auto recompute = std::make_unique<RematerializationPass>(
+      RematerialiseOptions{budget_, RecomputeRemarks::None});
+  const RematerializationPass &recomputing = *recompute;
+  manager.add(std::move(recompute));
+  if (llvm::Error error = passes.parsePipeline("dce,execution,cuda-graph,del", manager))
+    return error;
+  llvm::Expected<TracePair> result = manager.run(std::move(pair));
+  recomputation_ = result ? recomputing.report() : RematerialiseReport();
+  return result;
 }
 
-llvm::Error StepPlayer::fillArguments(llvm::StringRef path, llvm::ArrayRef<FXOutput> outputs) {
+llvm::Error StepPlayer::fillArguments(llvm::StringRef path) {
   llvm::SmallString<128> beside(path);
   llvm::sys::path::replace_extension(beside, ".safetensors");
   std::optional<RecordedValues> recorded;
   if (llvm::sys::fs::exists(beside)) {
-    llvm::Expected<RecordedValues> opened = RecordedValues::open(beside, outputs);
+    llvm::Expected<RecordedValues> opened = RecordedValues::open(beside, outputs_);
     if (!opened)
       return opened.takeError();
     recorded.emplace(std::move(*opened));
@@ -132,4 +158,19 @@ llvm::Expected<StepPlayer::Times> StepPlayer::step(bool isEager,
   for (llvm::SmallVector<Value> &results : results_)
     results.clear();
   return Times{calls.count(), done.count(), *device};
+}
+
+PlannedMemory rondo::plannedMemory(const Program &program, Device device) {
+  PlannedMemory planned;
+  for (Side side : {Side::Forward, Side::Backward})
+    for (const ParameterInfo &argument : program.inputs(side))
+      if (const TensorType *tensor = argument.type.asTensor(); tensor && tensor->device == device)
+        planned.arguments += storageBytes(argument.type).value_or(0);
+  MemoryInfo forward = program.memory(Side::Forward), backward;
+  if (program.hasBackward())
+    backward = program.memory(Side::Backward);
+  planned.peak = planned.arguments + forward.slab + forward.results + backward.results +
+                 std::max(forward.arena, backward.arena);
+  planned.needed = std::max(forward.lowerBound, backward.lowerBound);
+  return planned;
 }

@@ -5,8 +5,18 @@
 #include "Bench.h"
 
 #include "rondo/ir/ImportFX.h"
+#include "rondo/passes/Rematerialise.h"
 
 namespace rondo {
+
+/// Bytes of a step on one device, as its program planned them.
+struct PlannedMemory {
+  uint64_t arguments = 0; ///< of both sides, without what the forward saves
+  uint64_t peak = 0;      ///< with these, what is saved, results and temporaries of both sides
+  uint64_t needed = 0;    ///< greatest sum of live bytes, of the side where that is more
+};
+/// Of the specialisation called last, which has no symbols.
+PlannedMemory plannedMemory(const Program &program, Device device);
 
 /// A program of a trace, with arguments that stay where they are.
 class StepPlayer {
@@ -19,8 +29,10 @@ public:
                       std::string pipeline = usualPipeline)
       : setup_(setup), options_(std::move(options)), pipeline_(std::move(pipeline)) {}
 
-  /// Reads the trace in file `path`, compiles it, and makes its arguments: those that were
-  /// recorded, if they are beside it, else random ones.
+  /// Reads the trace in file `path` and compiles it, for a look at the program.
+  llvm::Error read(llvm::StringRef path);
+  /// What `read` does; then makes its arguments: those that were recorded, if they are beside it,
+  /// else random ones.
   llvm::Error load(llvm::StringRef path);
   /// The same of `pair`, whose tensors are on the host. Arguments are random: between plus and
   /// minus what `scaleOf` says of them.
@@ -29,6 +41,11 @@ public:
   void dropProgram() { program_.reset(); }
   /// Makes it again.
   llvm::Error compileProgram();
+  /// Of what is compiled from here on, by the usual passes and `rematerialise`: the bytes that the
+  /// forward may save. None: as many as it does.
+  void setBudget(std::optional<int64_t> bytes) { budget_ = bytes; }
+  /// Of the program that was compiled last, if it had a budget.
+  const RematerialiseReport &recomputation() const { return recomputation_; }
 
   const std::string &name() const { return name_; }
   const Program &program() const { return *program_; }
@@ -45,8 +62,9 @@ public:
 private:
   /// Compiles `pair`, placed on the device.
   llvm::Error compilePlaced(TracePair pair);
-  llvm::Expected<TracePair> runPasses(TracePair pair) const;
-  llvm::Error fillArguments(llvm::StringRef path, llvm::ArrayRef<FXOutput> outputs);
+  llvm::Error makeStream();
+  llvm::Expected<TracePair> runPasses(TracePair pair);
+  llvm::Error fillArguments(llvm::StringRef path);
   llvm::Error submit(llvm::function_ref<llvm::Error()> afterCall);
 
   const BenchSetup &setup_;
@@ -54,6 +72,9 @@ private:
   const std::string pipeline_;
   std::string name_;
   std::optional<TracePair> pair_;
+  std::vector<FXOutput> outputs_; ///< of the trace as it was recorded
+  std::optional<int64_t> budget_;
+  RematerialiseReport recomputation_;
   std::vector<DeviceRef> devices_;
   std::unique_ptr<Stream> stream_;
   std::optional<Program> program_;

@@ -31,6 +31,7 @@ enum class BenchKind : uint8_t {
   Handover,
   Policies,
   Memory,
+  Remat,
   Checkpoint,
   Traces
 };
@@ -46,9 +47,10 @@ struct Options {
       cl::value_desc("device"), cl::init("host"), cl::cat(category)};
   cl::opt<std::string> traces{
       "traces",
-      cl::desc("A trace, or a folder of traces as JSON (default: tests/data/traces); in a folder "
-               "those are left out that have an op which no executor runs; `memory` takes "
-               "gpt2_small_bf16 of it, else gpt_tiny"),
+      cl::desc(
+          "A trace, or a folder of traces as JSON (default: tests/data/traces); in a folder "
+          "those are left out that have an op which no executor runs; `memory` and `remat` take "
+          "gpt2_small_bf16 of it, else gpt_tiny"),
       cl::value_desc("path"), cl::init("tests/data/traces"), cl::cat(category)};
   cl::opt<unsigned> rounds{"rounds", cl::desc("Rounds, whose median counts (default: 51)"),
                            cl::init(51), cl::cat(category)};
@@ -88,6 +90,7 @@ constexpr llvm::StringLiteral overview =
     "  handover    what an input adds to a call if it has moved, patched and copied\n"
     "  policies    calls whose inputs move: patched, copied, and what is chosen by measured cost\n"
     "  memory      the most memory that steps of a trace take, against the planned\n"
+    "  remat       recomputation of a trace for budgets of 90 % to 30 %: saved, planned, work\n"
     "  checkpoint  a step whose blocks are computed again in the backward against one that saves\n"
     "              what it needs: time, memory; peer.py measures PyTorch's\n"
     "  traces      steps of traces, replayed against eager\n"
@@ -152,12 +155,13 @@ static llvm::Expected<std::string> findMemoryTrace(const std::string &where) {
                    "'; --traces names a file or a folder");
 }
 
-static llvm::Error benchMemoryOf(const BenchSetup &setup, const std::string &where,
-                                 std::vector<Figure> &figures) {
+/// Calls `bench`, `memory` or `remat`, with the trace at `where`.
+static llvm::Error benchMemoryOf(decltype(benchMemory) &bench, const BenchSetup &setup,
+                                 const std::string &where, std::vector<Figure> &figures) {
   llvm::Expected<std::string> path = findMemoryTrace(where);
   if (!path)
     return path.takeError();
-  if (llvm::Error error = benchMemory(setup, *path, figures))
+  if (llvm::Error error = bench(setup, *path, figures))
     return makeError(llvm::sys::path::filename(*path) + ": " + llvm::toString(std::move(error)));
   return llvm::Error::success();
 }
@@ -165,17 +169,18 @@ static llvm::Error benchMemoryOf(const BenchSetup &setup, const std::string &whe
 /// Those that are named, in that order; all if none is. Errors: there is none of that name.
 static llvm::Expected<std::vector<BenchKind>> benchesOf(const Options &options) {
   constexpr std::pair<llvm::StringLiteral, BenchKind> all[] = {
-      {"replay", BenchKind::Replay},         {"eager", BenchKind::Eager},
-      {"capture", BenchKind::Capture},       {"handover", BenchKind::Handover},
-      {"policies", BenchKind::Policies},     {"memory", BenchKind::Memory},
-      {"checkpoint", BenchKind::Checkpoint}, {"traces", BenchKind::Traces}};
+      {"replay", BenchKind::Replay},     {"eager", BenchKind::Eager},
+      {"capture", BenchKind::Capture},   {"handover", BenchKind::Handover},
+      {"policies", BenchKind::Policies}, {"memory", BenchKind::Memory},
+      {"remat", BenchKind::Remat},       {"checkpoint", BenchKind::Checkpoint},
+      {"traces", BenchKind::Traces}};
   std::vector<BenchKind> kinds;
   for (const std::string &name : options.benches) {
     const auto *found = llvm::find_if(all, [&](const auto &entry) { return entry.first == name; });
     if (found == std::end(all))
       return makeError("'" + name +
                        "' is no benchmark; benchmarks are: replay, eager, capture, handover, "
-                       "policies, memory, checkpoint, traces");
+                       "policies, memory, remat, checkpoint, traces");
     kinds.push_back(found->second);
   }
   if (kinds.empty())
@@ -207,7 +212,9 @@ static llvm::Error runBench(BenchKind kind, const BenchSetup &setup, const Optio
   case BenchKind::Policies:
     return benchPolicies(setup, uint64_t(options.largest) * 1024, figures);
   case BenchKind::Memory:
-    return benchMemoryOf(setup, options.traces, figures);
+    return benchMemoryOf(benchMemory, setup, options.traces, figures);
+  case BenchKind::Remat:
+    return benchMemoryOf(benchRemat, setup, options.traces, figures);
   case BenchKind::Checkpoint:
     return benchCheckpoint(setup, checkpointSizes(options, setup.device->device().isHost()),
                            figures);

@@ -237,7 +237,7 @@ public:
   /// Lets `stream`, of the same device, wait for what was submitted so far; what is being captured
   /// was not submitted. Errors: as Stream::wait.
   virtual llvm::Error orderBefore(Stream &stream) = 0;
-  /// Waits for it.
+  /// Waits for it. Only where DeviceAPI::mayWait.
   virtual llvm::Error synchronize() = 0;
 };
 
@@ -280,6 +280,11 @@ public:
   /// an error nodes that were added stay in the graph, which is good for nothing but to be
   /// destroyed.
   virtual llvm::Error endCaptureToGraph(llvm::SmallVectorImpl<GraphNodeId> &last) = 0;
+  /// Lets the graph that this stream is being captured to keep `resource` alive, and with it every
+  /// exec that is instantiated from it or updated to it, until its launches are done, and every
+  /// graph that one of these is launched into. False, and nothing kept, if the stream is not being
+  /// captured, or if somebody else began the capture, so that nobody here sees the graph.
+  virtual bool keep(std::shared_ptr<void> resource) = 0;
 };
 
 struct MemoryUse {
@@ -322,6 +327,17 @@ public:
   /// Waits for all streams. Errors: NotCapturable if one of them is being captured: those captures
   /// are invalid then.
   virtual llvm::Error synchronize() = 0;
+
+  // A wait where a capture forbids it makes the capture invalid, and so may the destruction of what
+  // a library made. What has to be destroyed whenever it comes, such as a program, does that later.
+
+  /// May this thread wait for the device, as far as captures are concerned that were begun here?
+  virtual bool mayWait() const = 0;
+  /// If a capture forbids this thread to wait: takes `work`, calls it when that capture has ended,
+  /// by the thread that ends it, and returns true. Of a capture that somebody else began and ends
+  /// it is found out later: when memory is allocated or trimmed, or the stream is destroyed. `work`
+  /// may be put off again.
+  virtual bool putOff(std::function<void()> work) = 0;
 };
 
 using DeviceRef = std::shared_ptr<DeviceAPI>;

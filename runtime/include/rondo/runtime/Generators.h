@@ -23,8 +23,9 @@ namespace rondo {
 /// What the host reads and sets is ordered with all calls of programs: calls that were submitted
 /// before, on any stream, use the old state, also while they are in flight, and calls that are
 /// submitted afterwards the new one. Launches of a graph that the caller captured are the caller's
-/// to order. These functions wait. Errors of them: a stream of another device, and one that is
-/// being captured (NotCapturable), which leaves the capture and the states as they were.
+/// to order. These functions wait. Errors of them: a stream of another device; one that is being
+/// captured, and any where a capture forbids the thread to wait (NotCapturable), which leaves the
+/// capture and the states as they were.
 class Generators {
 public:
   /// By name.

@@ -22,17 +22,17 @@ namespace rondo {
 
 /// What happened in a cache since it was made or `reset`.
 struct CacheCounters {
-  uint64_t entries = 0;    ///< graphs held now
-  uint64_t bytes = 0;      ///< device memory of their execs, estimated
-  uint64_t captures = 0;   ///< graphs built
-  uint64_t replays = 0;    ///< launches of graphs
-  uint64_t eagerRuns = 0;  ///< runs of a region without a graph: the first of each entry, fallbacks
-  uint64_t patches = 0;      ///< times that pointers in a graph were changed, some of these replays
+  uint64_t entries = 0;   ///< graphs held now
+  uint64_t bytes = 0;     ///< device memory of their execs, estimated
+  uint64_t captures = 0;  ///< graphs built
+  uint64_t replays = 0;   ///< launches of graphs
+  uint64_t eagerRuns = 0; ///< runs of a region without a graph: the first of each entry, fallbacks
+  uint64_t patches = 0;   ///< times that pointers in a graph were changed, some of these replays
   uint64_t patchedNodes = 0; ///< nodes whose pointers were
   uint64_t recaptures = 0;   ///< graphs rebuilt because a buffer moved that could not be patched
-  uint64_t failures = 0;   ///< graphs that could not be built
-  uint64_t evictions = 0;  ///< entries dropped to stay within the bounds
-  uint64_t copiedBytes = 0; ///< copied in and out by replays
+  uint64_t failures = 0;     ///< graphs that could not be built
+  uint64_t evictions = 0;    ///< entries dropped to stay within the bounds
+  uint64_t copiedBytes = 0;  ///< copied in and out by replays
 
   CacheCounters &operator+=(const CacheCounters &other);
 };
@@ -96,6 +96,9 @@ public:
   void insert(const GraphKey &key, GraphEntryRef entry, double cost);
   /// Drops every entry that `matches`.
   void eraseIf(llvm::function_ref<bool(const GraphKey &)> matches);
+  /// The same, and appends them to `erased`.
+  void eraseIf(llvm::function_ref<bool(const GraphKey &)> matches,
+               std::vector<GraphEntryRef> &erased);
   /// Is there an entry that `matches`?
   bool containsIf(llvm::function_ref<bool(const GraphKey &)> matches) const;
 

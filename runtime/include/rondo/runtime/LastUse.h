@@ -36,7 +36,7 @@ public:
     }
     return llvm::Error::success();
   }
-  /// Waits for it.
+  /// Waits for it. Only where DeviceAPI::mayWait.
   llvm::Error synchronize() {
     if (stream_ == 0)
       return llvm::Error::success();

@@ -157,8 +157,9 @@ struct SavedValue {
 };
 
 /// A pair made ready to run. May be called from several threads. Destroying it waits for its calls
-/// that are in flight. Results and SavedStates may outlive it; what it was compiled from need not
-/// live, except that executors must outlive it if the pair has symbols.
+/// that are in flight; where a capture forbids to wait, what they use is destroyed when that has
+/// ended. Results and SavedStates may outlive it; what it was compiled from need not live, except
+/// that executors must outlive it if the pair has symbols.
 class Program {
 public:
   Program(Program &&) noexcept;
@@ -180,9 +181,12 @@ public:
   ///
   /// While `stream` is being captured the ops go into that capture, and the program's graphs are
   /// left alone. What the call allocates, unless an earlier call on `stream` left it idle, the
-  /// capture has to allow. The caller's graph uses memory that stays its own until the program is
-  /// destroyed, but for the arena: the caller orders its launches with the program's calls, keeps
-  /// the arguments, and lets it go before the program.
+  /// capture has to allow. The caller's graph, its execs, and graphs that these are launched into
+  /// keep what they use of the program: kernels, generators, and memory, which nothing else uses
+  /// until they are gone, but for the arena: the caller orders launches with the program's calls.
+  /// So the program may be destroyed before, even during the capture. The caller keeps the
+  /// arguments, and completes launches by native handles before the exec goes. A graph that
+  /// somebody else's capture makes, whose end nobody here sees, has to go before the program.
   ///
   /// Errors, before anything runs: DiagnosticError that names the argument: a wrong number, kind,
   /// dtype, shape, strides or device, a null tensor, one that overlaps another that is written, one
@@ -217,7 +221,8 @@ public:
   /// Runs everything eagerly from now on, or replays again. Both give the same bits.
   void setEager(bool eager);
   /// Gives back what no call and no caller uses: idle slabs and sets of results and their graphs.
-  /// Waits for the work in flight.
+  /// Waits for the work in flight; where a capture forbids that, memory comes back when it has
+  /// ended.
   void trim();
 
   const std::shared_ptr<Generators> &generators() const;
