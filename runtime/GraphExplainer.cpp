@@ -29,26 +29,35 @@ public:
   llvm::Error run() {
     if (llvm::Error error = makeRoom(2 * slack_))
       return error;
+    llvm::Error error = explainInRoom();
+    if (deviceErrorKind(error) != DeviceErrorKind::InvalidArgument)
+      return error;
+    llvm::consumeError(std::move(error));
+    isSpread_ = true;
+    if (llvm::Error roomError = makeRoom(spreadBytes()))
+      return roomError;
+    return explainInRoom();
+  }
+
+private:
+  /// InvalidArgument if a library likes nothing of how the buffers lie.
+  llvm::Error explainInRoom() {
     // The last ways take more graphs, and are for kernels whose parameters have noise in them, or
     // depend on the alignment of their buffers.
     size_t leastProblems = ~size_t(0);
+    llvm::Error refusal = llvm::Error::success();
     for (Probing probing : {Probing::Plain, Probing::Controlled, Probing::Congruent}) {
       if (probing == Probing::Plain && entry_.hasCalls)
         continue; // libraries leave pointers to their own structs in what they submit
       llvm::Expected<PatchTable> table = explain(probing);
-      if (!table && !isSpread_ && isRefusal(table)) {
-        llvm::consumeError(table.takeError());
-        isSpread_ = true;
-        if (llvm::Error error = makeRoom(spreadBytes()))
-          return error;
-        table = explain(probing);
-      }
-      if (!table && probing != Probing::Congruent && isRefusal(table)) {
-        llvm::consumeError(table.takeError()); // of how memory is aligned, perhaps
+      if (!table && isRefusal(table)) {
+        llvm::consumeError(std::exchange(refusal, table.takeError()));
         continue;
       }
-      if (!table)
+      if (!table) {
+        llvm::consumeError(std::move(refusal));
         return table.takeError();
+      }
       size_t numProblems = 0;
       for (unsigned i = 0; i < entry_.buffers.size(); ++i)
         numProblems += !table->problem(i).empty();
@@ -61,10 +70,11 @@ public:
       if (numProblems == 0)
         break;
     }
-    return llvm::Error::success();
+    if (entry_.patches_)
+      llvm::consumeError(std::exchange(refusal, llvm::Error::success()));
+    return refusal;
   }
 
-private:
   /// Controlled: with the control of PatchProbe. Congruent: so, and every address is changed by
   /// multiples of 256 bytes.
   enum class Probing { Plain, Controlled, Congruent };
@@ -137,15 +147,25 @@ private:
     return bytes;
   }
 
+  /// A buffer's address is changed by multiples of this. Temporaries among results, a library's
+  /// workspace for one, begin where the plan lets them begin.
+  uint64_t unitOf(const Buffer &buffer, Probing probing) const {
+    const PlannedStorage &storage = request_.schedule.storages[buffer.storage];
+    bool isPlanned = storage.space == Space::Results && storage.end != ~0u;
+    return isPlanned || probing == Probing::Congruent ? DeviceAPI::allocationAlignment
+                                                      : DeviceAPI::minAlignment;
+  }
+
   /// Offsets into the room, by buffer.
-  std::vector<uint64_t> drawOffsets(uint64_t unit) {
-    return isSpread_ ? drawSpreadOffsets(unit) : drawAnyOffsets(unit);
+  std::vector<uint64_t> drawOffsets(Probing probing) {
+    return isSpread_ ? drawSpreadOffsets(probing) : drawAnyOffsets(probing);
   }
 
   /// Each is another, also than those drawn before.
-  std::vector<uint64_t> drawAnyOffsets(uint64_t unit) {
+  std::vector<uint64_t> drawAnyOffsets(Probing probing) {
     std::vector<uint64_t> offsets;
     while (offsets.size() < entry_.buffers.size()) {
+      uint64_t unit = unitOf(entry_.buffers[offsets.size()], probing);
       uint64_t offset = random_() % (slack_ / unit) * unit;
       if (drawn_.insert(offset).second)
         offsets.push_back(offset);
@@ -154,13 +174,14 @@ private:
   }
 
   /// One behind the other, in any order.
-  std::vector<uint64_t> drawSpreadOffsets(uint64_t unit) {
+  std::vector<uint64_t> drawSpreadOffsets(Probing probing) {
     std::vector<uint32_t> order(entry_.buffers.size());
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random_);
     std::vector<uint64_t> offsets(order.size());
     uint64_t end = 0;
     for (uint32_t i : order) {
+      uint64_t unit = unitOf(entry_.buffers[i], probing);
       offsets[i] = end + random_() % mostGap * unit;
       end = llvm::alignTo(offsets[i] + bytesOf(entry_.buffers[i]) + unit,
                           DeviceAPI::allocationAlignment);
@@ -173,17 +194,17 @@ private:
     std::array<Bases, 3> bases = {request_.bases, request_.bases, request_.bases};
     std::array<std::vector<Slot>, 3> slots;
     slots.fill({request_.scalars.begin(), request_.scalars.end()});
-    bool isCongruent = probing == Probing::Congruent;
-    uint64_t unit = isCongruent ? DeviceAPI::allocationAlignment : DeviceAPI::minAlignment;
     std::vector<PatchSource> sources;
     drawn_.clear();
-    const std::array<std::vector<uint64_t>, 2> offsets = {drawOffsets(unit), drawOffsets(unit)};
+    const std::array<std::vector<uint64_t>, 2> offsets = {drawOffsets(probing),
+                                                          drawOffsets(probing)};
     for (size_t b = 0; b < entry_.buffers.size(); ++b) {
       const Buffer &buffer = entry_.buffers[b];
       PatchSource source{PatchSource::Address, {asWord(buffer.address)}};
       bases[0].relocations[buffer.storage] = buffer.address;
       for (unsigned i = 1; i < 3; ++i) {
-        uint64_t residue = isCongruent ? asWord(buffer.address) % unit : 0;
+        uint64_t unit = unitOf(buffer, probing);
+        uint64_t residue = unit > DeviceAPI::minAlignment ? asWord(buffer.address) % unit : 0;
         std::byte *address = room_->data() + offsets[i - 1][b] + residue;
         bases[i].relocations[buffer.storage] = address;
         source.values[i] = asWord(address);

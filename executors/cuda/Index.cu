@@ -191,15 +191,13 @@ __device__ void loadBatch(const SliceSumParams &p, int64_t first, int64_t last, 
 
 template <typename C>
 __global__ void __launch_bounds__(indexBlock) sumKernel(const __grid_constant__ SliceSumParams p) {
-  constexpr int batchSize = 8;
-  static_assert(sumChunk % batchSize == 0);
+  constexpr int batchSize = leastSumChunk;
   int64_t width = p.indexing.slices.count;
   for (int64_t i = firstThread(); i < p.chunks.count; i += numThreads()) {
     int64_t at[2], slice[2];
     p.chunks.offsets(i, at);
     p.indexing.slices.offsets(at[1], slice);
-    int64_t first = at[0] * sumChunk,
-            last = first + sumChunk < p.count ? first + sumChunk : p.count;
+    int64_t first = at[0] * p.chunk, last = first + p.chunk < p.count ? first + p.chunk : p.count;
     uint64_t key = keyAt(p, first);
     bool isContinued = first > 0 && keyAt(p, first - 1) == key;
     int64_t begin = first, part = at[0] * width + at[1];
@@ -243,16 +241,16 @@ __global__ void __launch_bounds__(indexBlock)
   int column = threadIdx.x & (p.columns - 1), row = threadIdx.x / p.columns;
   int rows = indexBlock / p.columns;
   int64_t width = p.indexing.slices.count, groups = (width + p.columns - 1) / p.columns;
-  int64_t chunks = (p.count + sumChunk - 1) / sumChunk;
+  int64_t chunks = (p.count + p.chunk - 1) / p.chunk;
   for (int64_t block = blockIdx.x; block < chunks * groups; block += gridDim.x) {
     int64_t chunk = block / groups, j = (block - chunk * groups) * p.columns + column;
-    int64_t first = chunk * sumChunk, last = first + sumChunk;
+    int64_t first = chunk * p.chunk, last = first + p.chunk;
     if (last >= p.count)
       continue;
     uint64_t key = keyAt(p, last - 1);
     if (key == p.end || keyAt(p, last) != key || (first > 0 && keyAt(p, first - 1) == key))
       continue;
-    int64_t end = lowerBound(p, key + 1, last, p.count), lastChunk = (end - 1) / sumChunk;
+    int64_t end = lowerBound(p, key + 1, last, p.count), lastChunk = (end - 1) / p.chunk;
     C sum = 0;
     if (j < width)
       for (int64_t c = chunk + 1 + row; c <= lastChunk; c += rows)

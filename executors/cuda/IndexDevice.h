@@ -20,8 +20,9 @@ namespace rondo::cuda {
 
 inline constexpr int maxIndices = maxDims;
 inline constexpr int indexBlock = 256; ///< threads
-/// So many tuples, in the order of their places, are added up by one thread.
-inline constexpr int sumChunk = 32;
+/// So many tuples, in the order of their places, are added up by one thread: the more the fewer
+/// parts are left, the fewer the more threads there are.
+inline constexpr int leastSumChunk = 8, mostSumChunk = 32;
 
 /// Indices of one dimension.
 struct IndexOperand {
@@ -70,6 +71,7 @@ struct SliceSumParams {
   const void *keys = nullptr;
   const uint32_t *tuples = nullptr; ///< in the order of their keys
   int64_t count = 0;                ///< tuples
+  int64_t chunk = mostSumChunk;     ///< tuples of a chunk, a multiple of leastSumChunk
   uint64_t end = 0;
   bool isWide = false;
   const void *moved = nullptr;

@@ -13,6 +13,15 @@
 using namespace rondo;
 using namespace rondo::cuda;
 
+/// Short chunks as long as there are too few threads to hide the latency of memory.
+static int64_t chunkOf(int64_t count, int64_t width) {
+  constexpr int64_t manyThreads = 1 << 16;
+  int64_t chunk = leastSumChunk;
+  while (chunk < mostSumChunk && count / chunk * width > manyThreads)
+    chunk *= 2;
+  return chunk;
+}
+
 llvm::Expected<SliceSum> SliceSum::get(IndexedDims dims, DType dtype, const Options &options,
                                        WorkspaceParts &parts,
                                        llvm::SmallVectorImpl<CUDAFunction> &functions) {
@@ -41,7 +50,9 @@ llvm::Expected<SliceSum> SliceSum::get(IndexedDims dims, DType dtype, const Opti
   params.isMean = options.isMean;
   params.factor = options.factor;
   params.integerFactor = toInteger(options.factor);
-  int64_t chunks = (params.count + sumChunk - 1) / sumChunk, width = indexing->slices.count;
+  int64_t width = indexing->slices.count;
+  params.chunk = chunkOf(params.count, width);
+  int64_t chunks = (params.count + params.chunk - 1) / params.chunk;
   params.chunks = llvm::cantFail(makeLayout<2>(
       {chunks, width}, {llvm::ArrayRef<int64_t>{1, 0}, llvm::ArrayRef<int64_t>{0, 1}}));
   params.columns = int(llvm::PowerOf2Ceil(std::clamp<int64_t>(width, 1, 32)));
@@ -73,9 +84,9 @@ llvm::Error SliceSum::enqueue(const CUDAWork &work, const TypedArgs &args, const
     return error;
   if (llvm::Error error = work.launch(firstFunction_ + 1, indexGrid(run.chunks.count), run))
     return error;
-  if (run.count <= sumChunk)
+  if (run.count <= run.chunk)
     return llvm::Error::success();
   int64_t width = run.indexing.slices.count, groups = (width + run.columns - 1) / run.columns;
-  int64_t blocks = (run.count + sumChunk - 1) / sumChunk * groups;
+  int64_t blocks = (run.count + run.chunk - 1) / run.chunk * groups;
   return work.launch(firstFunction_ + 2, {{blocksFor(blocks, 1), 1, 1}, {indexBlock, 1, 1}}, run);
 }

@@ -274,6 +274,8 @@ def add_checkpointed_steps(add, options):
     for dtype_name, dtype in {"f32": torch.float32, "bf16": torch.bfloat16}.items():
         for form, gelu in {"erf": "none", "tanh": "tanh"}.items():
             name = f"{dtype_name}, GELU by {form}"
+            step = None  # what the last one leaves is not to hold this one's parameters
+            release_memory()
             try:
                 step = CheckpointedStep(options.blocks, options.batch, options.width, dtype, gelu)
                 peak, own_peak = step.peaks()
