@@ -165,6 +165,7 @@ private:
   llvm::Expected<VariantRef> compileVariant(const SymbolBindings &bindings,
                                             const std::vector<int64_t> &sizes);
   llvm::Expected<VariantRef> makeVariant(const SymbolBindings &bindings);
+  llvm::Expected<VariantRef> variantOf(const SavedState &saved) const;
   llvm::Error finishSide(SidePlan &plan, Variant &variant);
   /// Under compileMutex_, or before the first call.
   llvm::Expected<BufferCosts> costs(bool withByte);
@@ -199,10 +200,11 @@ private:
   llvm::Error releaseUse(Block &block, Stream &stream);
 
   //===--- Call.cpp -------------------------------------------------------===//
-  llvm::Expected<VariantRef> variantOf(const SavedState &saved) const;
   llvm::Error call(Variant &variant, Side side, Stream &stream, llvm::ArrayRef<Value> inputs,
                    llvm::ArrayRef<Tensor> outputs, llvm::SmallVectorImpl<Value> &results,
                    BlockRef &slab);
+
+  //===--- RegionChanges.cpp ----------------------------------------------===//
   /// A capture of `region` was invalidated or out of memory, and the one tried next, too. False
   /// when that has happened to so many calls that the region itself must be to blame.
   bool isStillPassing(const Variant &variant, uint32_t region);

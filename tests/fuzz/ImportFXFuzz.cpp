@@ -5,23 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "rondo/ir/CoreOps.h"
+#include "FuzzPairs.h"
+
 #include "rondo/ir/ImportFX.h"
 #include "rondo/ir/JSON.h"
-#include "rondo/ir/Text.h"
 
 #include <cstdlib>
 
 using namespace rondo;
-
-static const OpRegistry &registry() {
-  static const OpRegistry *filled = [] {
-    auto *registry = new OpRegistry;
-    llvm::cantFail(registerCoreOps(*registry));
-    return registry;
-  }();
-  return *filled;
-}
 
 template <typename Write> static std::string written(const TracePair &pair, Write write) {
   std::string text;
@@ -44,14 +35,14 @@ static void check(llvm::StringRef once, llvm::Expected<TracePair> again, Write w
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   llvm::StringRef file(reinterpret_cast<const char *>(data), size);
   looksLikeFX(file);
-  llvm::Expected<TracePair> pair = importFX(file, "fuzz.json", registry());
+  llvm::Expected<TracePair> pair = importFX(file, "fuzz.json", fuzzRegistry());
   if (!pair) {
     llvm::consumeError(pair.takeError());
     return 0;
   }
   auto asText = [](const TracePair &pair, llvm::raw_ostream &os) { print(pair, os); };
   std::string text = written(*pair, asText), json = written(*pair, writeJSON);
-  check(text, parsePair(text, "printed.trace", registry()), asText);
-  check(json, readJSON(json, "written.json", registry()), writeJSON);
+  check(text, parsePair(text, "printed.trace", fuzzRegistry()), asText);
+  check(json, readJSON(json, "written.json", fuzzRegistry()), writeJSON);
   return 0;
 }

@@ -5,37 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "rondo/ir/CoreOps.h"
+#include "FuzzPairs.h"
+
 #include "rondo/ir/JSON.h"
-#include "rondo/ir/Text.h"
 
 #include <cstdlib>
 
 using namespace rondo;
 
-static const OpRegistry &registry() {
-  static const OpRegistry *filled = [] {
-    auto *registry = new OpRegistry;
-    llvm::cantFail(registerCoreOps(*registry));
-    OpaqueTypeSpec page;
-    page.name = "mylib.page";
-    llvm::cantFail(registry->registerType(std::move(page)));
-    return registry;
-  }();
-  return *filled;
-}
-
 static std::string written(const TracePair &pair) {
   std::string text;
   llvm::raw_string_ostream os(text);
   writeJSON(pair, os);
-  return os.str();
-}
-
-static std::string printed(const TracePair &pair) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  print(pair, os);
   return os.str();
 }
 
@@ -51,13 +32,13 @@ static void expectSame(llvm::Expected<TracePair> again, const std::string &json)
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   llvm::StringRef text(reinterpret_cast<const char *>(data), size);
-  llvm::Expected<TracePair> pair = readJSON(text, "fuzz.json", registry());
+  llvm::Expected<TracePair> pair = readJSON(text, "fuzz.json", fuzzRegistry());
   if (!pair) {
     llvm::consumeError(pair.takeError());
     return 0;
   }
   std::string json = written(*pair);
-  expectSame(readJSON(json, "written.json", registry()), json);
-  expectSame(parsePair(printed(*pair), "printed.trace", registry()), json);
+  expectSame(readJSON(json, "written.json", fuzzRegistry()), json);
+  expectSame(parsePair(printed(*pair), "printed.trace", fuzzRegistry()), json);
   return 0;
 }

@@ -3,6 +3,7 @@
 #include "rondo/host/HostDevice.h"
 
 #include "support/DeviceTesting.h"
+#include "support/RunThreads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,21 +16,6 @@ using namespace rondo;
 namespace {
 
 constexpr int numThreads = 4, numRounds = 50;
-
-/// Runs `body(t)` on four threads that start together.
-template <typename Body> void runThreads(Body body) {
-  std::atomic<int> waiting = numThreads;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < numThreads; ++t)
-    threads.emplace_back([&, t] {
-      --waiting;
-      while (waiting > 0)
-        std::this_thread::yield();
-      body(t);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-}
 
 /// (int *p): *p += 1, which is a race unless the device orders it.
 void addKernel(const std::byte *parameters) {
@@ -60,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Host, HostDeviceThreads, testing::Bool(), [](const auto
 
 /// Threads with streams, memory and execs of their own do not disturb each other.
 TEST_P(HostDeviceThreads, OwnStreams) {
-  runThreads([&](int) {
+  runThreads(numThreads, [&](int) {
     auto s = stream();
     auto graph = cantFail(device->createGraph());
     int *p = static_cast<int *>(cantFail(device->allocate(8)));
@@ -91,7 +77,7 @@ TEST_P(HostDeviceThreads, OwnStreams) {
 /// and ask for events.
 TEST_P(HostDeviceThreads, ThreadLocalCaptures) {
   auto before = cantFail(device->createEvent());
-  runThreads([&](int t) {
+  runThreads(numThreads, [&](int t) {
     auto s = stream(), side = stream();
     auto fork = cantFail(device->createEvent()), join = cantFail(device->createEvent());
     int x = 0, y = 0;
@@ -127,7 +113,7 @@ TEST_P(HostDeviceThreads, ThreadLocalCaptures) {
 /// as before.
 TEST_P(HostDeviceThreads, GlobalCaptures) {
   std::atomic<int> broken = 0, refused = 0;
-  runThreads([&](int t) {
+  runThreads(numThreads, [&](int t) {
     auto s = stream();
     int x = 0;
     for (int i = 0; i < numRounds; ++i) {
@@ -161,7 +147,7 @@ TEST_P(HostDeviceThreads, OneCaptureTwoThreads) {
     streams.push_back(stream());
     cantFail(streams.back()->wait(*e));
   }
-  runThreads([&](int t) {
+  runThreads(numThreads, [&](int t) {
     for (int i = 0; i < numRounds; ++i)
       cantFail(streams[t]->launch(add1(&counts[t])));
   });
@@ -181,7 +167,7 @@ TEST_P(HostDeviceThreads, EventBetweenThreads) {
   auto e = cantFail(device->createEvent());
   int counter = 0;
   std::atomic<int> turn = 0;
-  runThreads([&](int t) {
+  runThreads(numThreads, [&](int t) {
     auto s = stream();
     for (int i = 0; i < numRounds; ++i) {
       while (turn % numThreads != t)
@@ -217,7 +203,7 @@ TEST_P(HostDeviceThreads, ExecOnSeveralStreams) {
 
 /// Streams come and go while other threads synchronise the device and give memory back.
 TEST_P(HostDeviceThreads, StreamsComeAndGo) {
-  runThreads([&](int t) {
+  runThreads(numThreads, [&](int t) {
     for (int i = 0; i < numRounds; ++i) {
       if (t == 0) {
         cantFail(device->synchronize());
@@ -246,7 +232,7 @@ TEST_P(HostDeviceThreads, LastOneDestroysTheDevice) {
     execs.push_back(cantFail(graph->instantiate()));
   }
   device.reset();
-  runThreads([&](int t) {
+  runThreads(numThreads, [&](int t) {
     for (int i = 0; i < numRounds; ++i)
       cantFail(execs[t]->launch(*streams[t]));
     if (t % 2)

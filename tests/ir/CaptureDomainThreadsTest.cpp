@@ -2,10 +2,11 @@
 
 #include "rondo/ir/CaptureDomain.h"
 
+#include "support/RunThreads.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
 
 using namespace rondo;
 
@@ -14,28 +15,13 @@ namespace {
 constexpr int numThreads = 8;
 const char keys[4] = {};
 
-/// Runs `body(t)` on eight threads that start together.
-template <typename Body> void runThreads(Body body) {
-  std::atomic<int> waiting = numThreads;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < numThreads; ++t)
-    threads.emplace_back([&, t] {
-      --waiting;
-      while (waiting > 0)
-        std::this_thread::yield();
-      body(t);
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-}
-
 /// However many threads ask at once, each slot is made once and all get the same content.
 TEST(CaptureDomainThreads, SlotIsMadeOnce) {
   for (int round = 0; round < 50; ++round) {
     CaptureDomainRef domain = CaptureDomain::create("d");
     std::atomic<int> calls = 0;
     std::shared_ptr<void> got[numThreads][std::size(keys)];
-    runThreads([&](int t) {
+    runThreads(numThreads, [&](int t) {
       for (size_t i = 0; i < std::size(keys); ++i) {
         size_t k = (i + t) % std::size(keys);
         got[t][k] = domain->slot(&keys[k], [&] { return std::make_shared<int>(++calls); });
@@ -59,7 +45,7 @@ TEST(CaptureDomainThreads, EraseWhileUsed) {
   {
     CaptureDomainRef domain = CaptureDomain::create("d");
     std::atomic<int> missing = 0;
-    runThreads([&](int t) {
+    runThreads(numThreads, [&](int t) {
       for (int i = 0; i < 500; ++i) {
         const void *key = &keys[(i + t) % std::size(keys)];
         auto content = domain->slot(key, [&] { return std::make_shared<Counted>(made, died); });
@@ -88,7 +74,7 @@ TEST(CaptureDomainThreads, CountedByAllThreads) {
   for (CaptureDomainRef &reference : perThread)
     reference = domain;
   domain.reset();
-  runThreads([&](int t) {
+  runThreads(numThreads, [&](int t) {
     for (int i = 0; i < 1000; ++i)
       CaptureDomainRef copy = perThread[t];
     perThread[t].reset();

@@ -51,9 +51,9 @@ llvm::Error benchPolicies(const BenchSetup &setup, uint64_t mostBytes,
 /// `memory`: the most memory that steps of the trace in file `path` take, beside what is planned.
 llvm::Error benchMemory(const BenchSetup &setup, llvm::StringRef path,
                         std::vector<Figure> &figures);
-/// `remat`: the same step for budgets of what its forward may save: saved, work repeated, planned
-/// peak; but on the host also the most memory that it takes, and its time. Errors also: the trace
-/// has no backward.
+/// `remat`: a step of the trace in file `path` for budgets of what its forward may save: saved,
+/// work repeated, planned peak; on other devices than the host also the most memory that it takes,
+/// and its time. Errors also: the trace has no backward.
 llvm::Error benchRemat(const BenchSetup &setup, llvm::StringRef path, std::vector<Figure> &figures);
 
 /// Of the model of `checkpoint`; each at least 1.

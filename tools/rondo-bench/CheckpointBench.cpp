@@ -7,12 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckpointTrace.h"
-#include "MemoryWatch.h"
 #include "StepPlayer.h"
 
 #include "rondo/ir/Text.h"
 
-#include <chrono>
 #include <cmath>
 
 using namespace rondo;
@@ -31,8 +29,9 @@ namespace {
 /// One of the two ways to make a step.
 class CheckpointPlayer {
 public:
-  CheckpointPlayer(const BenchSetup &setup, const CheckpointShape &shape, const BufferCosts &costs)
-      : setup_(setup), shape_(shape), player_(setup, optionsOf(costs), checkpointPipeline) {}
+  CheckpointPlayer(const BenchSetup &setup, const CheckpointShape &shape,
+                   const ProgramOptions &options)
+      : setup_(setup), shape_(shape), player_(setup, options, checkpointPipeline) {}
 
   /// Makes the step, and finds out what memory it takes.
   llvm::Error prepare();
@@ -43,13 +42,7 @@ public:
   double plannedBytes() const;
 
 private:
-  static ProgramOptions optionsOf(const BufferCosts &costs) {
-    ProgramOptions options;
-    options.costs = costs;       // to measure them takes memory
-    options.consumeSaved = true; // as PyTorch's backward does, unless it is told otherwise
-    return options;
-  }
-  uint64_t gradientBytes() const;
+  double gradientBytes() const;
 
   const BenchSetup &setup_;
   const CheckpointShape shape_;
@@ -67,113 +60,60 @@ llvm::Error CheckpointPlayer::prepare() {
   auto scale = [&](const ParameterInfo &info) { return scaleOf(info, shape_.width); };
   if (llvm::Error error = player_.load(std::move(*pair), scale))
     return error;
-  if (llvm::Expected<StepPlayer::Times> times = step(); !times)
-    return times.takeError();
-  player_.dropProgram();
-  llvm::Expected<MemoryWatch> watch = MemoryWatch::create(setup_);
-  if (!watch)
-    return watch.takeError();
-  if (llvm::Error error = player_.compileProgram())
+  if (llvm::Error error = step().takeError())
     return error;
-  for (unsigned i = 0; i < 3; ++i)
-    if (llvm::Expected<StepPlayer::Times> times =
-            player_.step(/*isEager=*/false, [&] { return watch->sample(); });
-        !times)
-      return times.takeError();
-  peakBytes_ = double(watch->mostBytes()) - double(gradientBytes());
+  llvm::Expected<uint64_t> peak = player_.measurePeak();
+  if (!peak)
+    return peak.takeError();
+  peakBytes_ = double(*peak) - gradientBytes();
   return llvm::Error::success();
 }
 
-uint64_t CheckpointPlayer::gradientBytes() const {
-  uint64_t bytes = 0;
+double CheckpointPlayer::gradientBytes() const {
+  double bytes = 0;
   for (const ParameterInfo &info : player_.program().results(Side::Backward))
-    bytes += info.type.asTensor()->numBytes().value();
+    bytes += double(info.type.asTensor()->numBytes().value());
   return bytes;
 }
 
 double CheckpointPlayer::plannedBytes() const {
-  MemoryInfo forward = player_.program().memory(Side::Forward),
-             backward = player_.program().memory(Side::Backward);
-  return double(forward.slab + forward.results + backward.results +
-                std::max(forward.arena, backward.arena)) -
-         double(gradientBytes());
-}
-
-//===----------------------------------------------------------------------===//
-// Figures
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Times of one way, by round.
-struct StepTimes {
-  std::vector<double> calls, done, device;
-
-  void add(const StepPlayer::Times &times) {
-    calls.push_back(times.calls);
-    done.push_back(times.done);
-    if (times.device)
-      device.push_back(*times.device);
-  }
-};
-
-} // namespace
-
-/// Fewer rounds if they take long.
-static llvm::Error timeSteps(const BenchSetup &setup, CheckpointPlayer &checkpointed,
-                             CheckpointPlayer &saving, StepTimes (&all)[2]) {
-  constexpr std::chrono::seconds longest(5);
-  auto begin = std::chrono::steady_clock::now();
-  for (unsigned round = 0; round <= setup.rounds; ++round) {
-    if (round > 1 && std::chrono::steady_clock::now() - begin > longest)
-      break;
-    for (unsigned turn : {0, 1}) {
-      unsigned which = (turn + round) % 2;
-      llvm::Expected<StepPlayer::Times> times = (which == 0 ? checkpointed : saving).step();
-      if (!times)
-        return times.takeError();
-      if (round > 0) // the first warms up
-        all[which].add(*times);
-    }
-  }
-  return llvm::Error::success();
+  PlannedMemory planned = plannedMemory(player_.program(), setup_.device->device());
+  return double(planned.peak - planned.arguments) - gradientBytes();
 }
 
 /// One dtype and form of GELU.
 static llvm::Error benchShape(const BenchSetup &setup, CheckpointShape shape,
-                              const BufferCosts &costs, std::vector<Figure> &figures) {
+                              const ProgramOptions &options, std::vector<Figure> &figures) {
   shape.checkpoints = true;
-  CheckpointPlayer checkpointed(setup, shape, costs);
+  CheckpointPlayer checkpointed(setup, shape, options);
   shape.checkpoints = false;
-  CheckpointPlayer saving(setup, shape, costs);
+  CheckpointPlayer saving(setup, shape, options);
   for (CheckpointPlayer *player : {&checkpointed, &saving})
     if (llvm::Error error = player->prepare())
       return error;
-  StepTimes times[2];
-  if (llvm::Error error = timeSteps(setup, checkpointed, saving, times))
-    return error;
+  llvm::Expected<std::vector<StepTimes>> times =
+      timeSteps(setup, {[&] { return checkpointed.step(); }, [&] { return saving.step(); }});
+  if (!times)
+    return times.takeError();
 
   const std::string name =
       dtypeName(shape.dtype).str() + ", GELU by " + (shape.tanhGELU ? "tanh" : "erf") + ", ";
-  auto push = [&](const char *what, const char *unit, double value, double baseline) {
-    figures.push_back({"checkpoint", name + what, unit, value, baseline, "all saved"});
+  pushTimes("checkpoint", name, (*times)[0], (*times)[1], "all saved", figures);
+  auto push = [&](const char *what, double bytes, double baseline) {
+    figures.push_back(
+        {"checkpoint", name + what, "KiB", inKiB(bytes), inKiB(baseline), "all saved"});
   };
-  for (auto [what, of] :
-       {std::pair("CPU time", &StepTimes::calls), std::pair("device time", &StepTimes::device),
-        std::pair("until done", &StepTimes::done)})
-    if (!(times[0].*of).empty())
-      push(what, "us", medianOf(times[0].*of) * 1e6, medianOf(times[1].*of) * 1e6);
-  constexpr double unit = 1024;
-  push("peak", "KiB", checkpointed.peakBytes() / unit, saving.peakBytes() / unit);
-  push("planned", "KiB", checkpointed.plannedBytes() / unit, saving.plannedBytes() / unit);
+  push("peak", checkpointed.peakBytes(), saving.peakBytes());
+  push("planned", checkpointed.plannedBytes(), saving.plannedBytes());
   return llvm::Error::success();
 }
 
 llvm::Error rondo::benchCheckpoint(const BenchSetup &setup, const CheckpointSizes &sizes,
                                    std::vector<Figure> &figures) {
-  llvm::Expected<BufferCosts> costs = measureBufferCosts(setup.device);
-  if (!costs)
-    return costs.takeError();
+  llvm::Expected<ProgramOptions> options = optionsWithCosts(setup);
+  if (!options)
+    return options.takeError();
+  options->consumeSaved = true; // as PyTorch's backward does, unless it is told otherwise
   for (DType dtype : {DType::F32, DType::BF16}) {
     for (bool tanhGELU : {false, true}) {
       CheckpointShape shape;
@@ -183,7 +123,7 @@ llvm::Error rondo::benchCheckpoint(const BenchSetup &setup, const CheckpointSize
       shape.hidden = 4 * int64_t(sizes.width);
       shape.dtype = dtype;
       shape.tanhGELU = tanhGELU;
-      if (llvm::Error error = benchShape(setup, shape, *costs, figures))
+      if (llvm::Error error = benchShape(setup, shape, *options, figures))
         return error;
     }
   }

@@ -31,6 +31,11 @@ struct Figure {
   }
 };
 
+/// Figures of memory are in KiB.
+inline double inKiB(double bytes) {
+  return bytes / 1024;
+}
+
 /// One line per figure.
 void printFigures(llvm::ArrayRef<Figure> figures, llvm::raw_ostream &os);
 /// All of them, with what they were measured on.

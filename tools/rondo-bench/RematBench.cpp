@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MemoryWatch.h"
 #include "StepPlayer.h"
 
-#include <chrono>
 #include <limits>
 
 using namespace rondo;
@@ -40,9 +38,8 @@ private:
   llvm::Error measure(BudgetedStep &step);
   void report(const BudgetedStep &step);
   void reportCurve();
-  Figure &push(const llvm::Twine &what, const char *unit, double value);
-
-  static constexpr double unit = 1024;
+  Figure &push(const llvm::Twine &what, const char *unit, double value,
+               std::optional<double> baseline = std::nullopt, const char *baselineName = "");
 
   const BenchSetup &setup_;
   StepPlayer player_;
@@ -64,72 +61,49 @@ llvm::Error RematBench::prepare(llvm::StringRef path) {
 llvm::Expected<BudgetedStep> RematBench::stepFor(unsigned percent, int64_t budget) {
   BudgetedStep step;
   step.percent = percent;
-  player_.dropProgram();
   player_.setBudget(budget);
-  llvm::Error error = llvm::Error::success();
-  if (runsSteps())
-    error = measure(step);
-  else
-    error = player_.compileProgram();
-  if (error)
+  if (llvm::Error error = runsSteps() ? measure(step) : player_.compileProgram())
     return error;
   step.report = player_.recomputation();
   step.planned = plannedMemory(player_.program(), setup_.device->device());
   return step;
 }
 
-/// Compiles the step, runs it, and finds the most memory of three of them, as `memory` does, and
-/// what one takes.
+/// Compiles the step and runs it: the most memory of three, as `memory` does, and what one takes.
 llvm::Error RematBench::measure(BudgetedStep &step) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::seconds longest(2);
-  llvm::Expected<MemoryWatch> watch = MemoryWatch::create(setup_);
-  if (!watch)
-    return watch.takeError();
-  if (llvm::Error error = player_.compileProgram())
-    return error;
-  std::vector<double> times;
-  auto begin = Clock::now();
-  for (unsigned i = 0; i < 3 + setup_.rounds && (i <= 3 || Clock::now() - begin < longest); ++i) {
-    bool isWatched = i < 3; // the first of them captures
-    llvm::Expected<StepPlayer::Times> took = player_.step(
-        /*isEager=*/false, [&] { return isWatched ? watch->sample() : llvm::Error::success(); });
-    if (!took)
-      return took.takeError();
-    if (!isWatched)
-      times.push_back(took->device.value_or(took->done));
-  }
-  uint64_t arguments = plannedMemory(player_.program(), setup_.device->device()).arguments;
-  step.peak = arguments + watch->mostBytes();
-  step.seconds = medianOf(std::move(times));
+  llvm::Expected<uint64_t> peak = player_.measurePeak();
+  if (!peak)
+    return peak.takeError();
+  step.peak = plannedMemory(player_.program(), setup_.device->device()).arguments + *peak;
+  llvm::Expected<std::vector<StepTimes>> times =
+      timeSteps(setup_, {[&] { return player_.step(/*isEager=*/false); }}, std::chrono::seconds(2));
+  if (!times)
+    return times.takeError();
+  StepTimes &took = times->front();
+  step.seconds = medianOf(std::move(took.device.empty() ? took.done : took.device));
   return llvm::Error::success();
 }
 
-Figure &RematBench::push(const llvm::Twine &what, const char *unit, double value) {
-  figures_->push_back({"remat", (player_.name() + ", " + what).str(), unit, value});
+Figure &RematBench::push(const llvm::Twine &what, const char *unit, double value,
+                         std::optional<double> baseline, const char *baselineName) {
+  figures_->push_back(
+      {"remat", (player_.name() + ", " + what).str(), unit, value, baseline, baselineName});
   return figures_->back();
 }
 
 void RematBench::report(const BudgetedStep &step) {
   const BudgetedStep &full = steps_.front();
   std::string budget = "budget " + std::to_string(step.percent) + " %, ";
-  Figure &saved = push(budget + "saved", "KiB", double(step.report.after.savedBytes) / unit);
-  saved.baseline = double(full.report.after.savedBytes) / unit;
-  saved.baselineName = "100 %";
+  push(budget + "saved", "KiB", inKiB(double(step.report.after.savedBytes)),
+       inKiB(double(full.report.after.savedBytes)), "100 %");
   push(budget + "work repeated, of the forward's", "%", 100 * step.report.share());
-  Figure &planned = push(budget + "planned peak", "KiB", double(step.planned.peak) / unit);
-  planned.baseline = double(step.planned.needed) / unit;
-  planned.baselineName = "lower bound";
-  if (step.peak) {
-    Figure &peak = push(budget + "peak of 3 steps", "KiB", double(*step.peak) / unit);
-    peak.baseline = double(step.planned.peak) / unit;
-    peak.baselineName = "planned";
-  }
-  if (step.seconds) {
-    Figure &time = push(budget + "replayed step", "us", *step.seconds * 1e6);
-    time.baseline = *full.seconds * 1e6;
-    time.baselineName = "100 %";
-  }
+  push(budget + "planned peak", "KiB", inKiB(double(step.planned.peak)),
+       inKiB(double(step.planned.needed)), "lower bound");
+  if (step.peak)
+    push(budget + "peak of 3 steps", "KiB", inKiB(double(*step.peak)),
+         inKiB(double(step.planned.peak)), "planned");
+  if (step.seconds)
+    push(budget + "replayed step", "us", *step.seconds * 1e6, *full.seconds * 1e6, "100 %");
 }
 
 /// What is given up is to be gained, and a smaller budget to plan for no more memory and no less
@@ -141,13 +115,11 @@ void RematBench::reportCurve() {
     const BudgetedStep &greater = steps_[i - 1], &step = steps_[i];
     numRises += step.planned.peak > greater.planned.peak ||
                 step.report.after.work < greater.report.after.work;
-    if (step.percent != 50)
-      continue;
-    Figure &gain = push("budget 50 %, saved less", "KiB",
-                        double(full.report.after.savedBytes - step.report.after.savedBytes) / unit);
-    gain.baseline = (double(full.planned.peak) - double(step.planned.peak)) / unit;
-    gain.baselineName = "planned less";
-    gain.bar = 1.25;
+    if (step.percent == 50)
+      push("budget 50 %, saved less", "KiB",
+           inKiB(double(full.report.after.savedBytes - step.report.after.savedBytes)),
+           inKiB(double(full.planned.peak) - double(step.planned.peak)), "planned less")
+          .bar = 1.25;
   }
   push("smaller budgets with a higher planned peak or less work", "", numRises).bar = 0;
 }
@@ -176,13 +148,13 @@ llvm::Error RematBench::run(llvm::StringRef path, std::vector<Figure> &figures) 
 
 llvm::Error rondo::benchRemat(const BenchSetup &setup, llvm::StringRef path,
                               std::vector<Figure> &figures) {
-  ProgramOptions options;
-  options.costs = BufferCosts();
-  if (!setup.device->device().isHost()) { // to measure them takes memory
-    llvm::Expected<BufferCosts> costs = measureBufferCosts(setup.device);
-    if (!costs)
-      return costs.takeError();
-    options.costs = *costs;
+  if (setup.device->device().isHost()) {
+    ProgramOptions options;
+    options.costs = BufferCosts(); // measured ones would differ from run to run
+    return RematBench(setup, std::move(options)).run(path, figures);
   }
-  return RematBench(setup, std::move(options)).run(path, figures);
+  llvm::Expected<ProgramOptions> options = optionsWithCosts(setup);
+  if (!options)
+    return options.takeError();
+  return RematBench(setup, std::move(*options)).run(path, figures);
 }

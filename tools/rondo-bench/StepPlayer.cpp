@@ -2,6 +2,8 @@
 
 #include "StepPlayer.h"
 
+#include "MemoryWatch.h"
+
 #include "support/Arguments.h"
 #include "support/Devices.h"
 #include "support/Files.h"
@@ -13,8 +15,6 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-
-#include <chrono>
 
 using namespace rondo;
 
@@ -67,6 +67,7 @@ llvm::Error StepPlayer::makeStream() {
 }
 
 llvm::Error StepPlayer::compileProgram() {
+  program_.reset();
   llvm::Expected<Program> program = compile(
       pair_->clone(), devices_, setup_.executors,
       [this](TracePair pair, const SymbolBindings &) { return runPasses(std::move(pair)); },
@@ -158,6 +159,69 @@ llvm::Expected<StepPlayer::Times> StepPlayer::step(bool isEager,
   for (llvm::SmallVector<Value> &results : results_)
     results.clear();
   return Times{calls.count(), done.count(), *device};
+}
+
+llvm::Expected<uint64_t> StepPlayer::measurePeak() {
+  program_.reset();
+  llvm::Expected<MemoryWatch> watch = MemoryWatch::create(setup_);
+  if (!watch)
+    return watch.takeError();
+  if (llvm::Error error = compileProgram())
+    return error;
+  for (unsigned i = 0; i < 3; ++i)
+    if (llvm::Error error = step(/*isEager=*/false, [&] { return watch->sample(); }).takeError())
+      return error;
+  return watch->mostBytes();
+}
+
+//===----------------------------------------------------------------------===//
+// What benchmarks of steps share
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<std::vector<StepTimes>>
+rondo::timeSteps(const BenchSetup &setup,
+                 llvm::ArrayRef<std::function<llvm::Expected<StepPlayer::Times>()>> steps,
+                 std::chrono::seconds longest) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<StepTimes> all(steps.size());
+  auto begin = Clock::now();
+  for (unsigned round = 0; round <= setup.rounds; ++round) {
+    if (round > 1 && Clock::now() - begin > longest)
+      break;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      size_t which = (i + round) % steps.size();
+      llvm::Expected<StepPlayer::Times> times = steps[which]();
+      if (!times)
+        return times.takeError();
+      if (round == 0) // warms up
+        continue;
+      all[which].calls.push_back(times->calls);
+      all[which].done.push_back(times->done);
+      if (times->device)
+        all[which].device.push_back(*times->device);
+    }
+  }
+  return all;
+}
+
+void rondo::pushTimes(const char *bench, const std::string &what, const StepTimes &times,
+                      const StepTimes &baseline, const char *baselineName,
+                      std::vector<Figure> &figures) {
+  for (auto [name, of] :
+       {std::pair("CPU time", &StepTimes::calls), std::pair("device time", &StepTimes::device),
+        std::pair("until done", &StepTimes::done)})
+    if (!(times.*of).empty())
+      figures.push_back({bench, what + name, "us", medianOf(times.*of) * 1e6,
+                         medianOf(baseline.*of) * 1e6, baselineName});
+}
+
+llvm::Expected<ProgramOptions> rondo::optionsWithCosts(const BenchSetup &setup) {
+  llvm::Expected<BufferCosts> costs = measureBufferCosts(setup.device);
+  if (!costs)
+    return costs.takeError();
+  ProgramOptions options;
+  options.costs = *costs;
+  return options;
 }
 
 PlannedMemory rondo::plannedMemory(const Program &program, Device device) {

@@ -7,6 +7,8 @@
 #include "rondo/ir/ImportFX.h"
 #include "rondo/passes/Rematerialise.h"
 
+#include <chrono>
+
 namespace rondo {
 
 /// Bytes of a step on one device, as its program planned them.
@@ -17,6 +19,10 @@ struct PlannedMemory {
 };
 /// Of the specialisation called last, which has no symbols.
 PlannedMemory plannedMemory(const Program &program, Device device);
+
+/// Options of programs whose memory is measured: what handing over costs, which takes memory to
+/// find out, is given. Measures it.
+llvm::Expected<ProgramOptions> optionsWithCosts(const BenchSetup &setup);
 
 /// A program of a trace, with arguments that stay where they are.
 class StepPlayer {
@@ -37,19 +43,16 @@ public:
   /// The same of `pair`, whose tensors are on the host. Arguments are random: between plus and
   /// minus what `scaleOf` says of them.
   llvm::Error load(TracePair pair, llvm::function_ref<double(const ParameterInfo &)> scaleOf);
-  /// Destroys the program; arguments stay.
-  void dropProgram() { program_.reset(); }
-  /// Makes it again.
+  /// Destroys the program and makes it again; arguments stay.
   llvm::Error compileProgram();
-  /// Of what is compiled from here on, by the usual passes and `rematerialise`: the bytes that the
-  /// forward may save. None: as many as it does.
-  void setBudget(std::optional<int64_t> bytes) { budget_ = bytes; }
+  /// Of what is compiled from here on, by the usual passes and `rematerialise` in place of the
+  /// pipeline: the bytes that the forward may save.
+  void setBudget(int64_t bytes) { budget_ = bytes; }
   /// Of the program that was compiled last, if it had a budget.
   const RematerialiseReport &recomputation() const { return recomputation_; }
 
   const std::string &name() const { return name_; }
   const Program &program() const { return *program_; }
-  const std::vector<Value> &arguments(Side side) const { return arguments_[unsigned(side)]; }
 
   /// Times of one step, in seconds: of the calls, and until all their work is done.
   struct Times {
@@ -58,6 +61,11 @@ public:
   };
   /// `afterCall`, if given, is called when a call has returned, while its results are held.
   llvm::Expected<Times> step(bool isEager, llvm::function_ref<llvm::Error()> afterCall = nullptr);
+
+  /// Destroys the program, makes it again and replays three steps, the first of which captures. The
+  /// most bytes that this took of the device, on top of what was there: arguments, and what the
+  /// libraries load once in a process, if a step has run before.
+  llvm::Expected<uint64_t> measurePeak();
 
 private:
   /// Compiles `pair`, placed on the device.
@@ -81,5 +89,22 @@ private:
   std::vector<Value> arguments_[2];
   llvm::SmallVector<Value> results_[2];
 };
+
+/// What steps of one kind took, in seconds by round.
+struct StepTimes {
+  std::vector<double> calls, done;
+  std::vector<double> device; ///< empty if the device has no clock
+};
+
+/// Takes each of `steps` once in each of the setup's rounds, in another order each; fewer rounds if
+/// they take longer than `longest`. A round before them warms up. By step.
+llvm::Expected<std::vector<StepTimes>>
+timeSteps(const BenchSetup &setup,
+          llvm::ArrayRef<std::function<llvm::Expected<StepPlayer::Times>()>> steps,
+          std::chrono::seconds longest = std::chrono::seconds(5));
+
+/// Appends the medians of `times` beside those of `baseline`. `what` begins their names.
+void pushTimes(const char *bench, const std::string &what, const StepTimes &times,
+               const StepTimes &baseline, const char *baselineName, std::vector<Figure> &figures);
 
 } // namespace rondo
