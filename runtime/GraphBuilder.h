@@ -53,7 +53,7 @@ struct GraphRequest {
   const ScheduledRegion &region;
   const Bases &bases;
   llvm::ArrayRef<Slot> scalars;
-  bool check = false;           ///< prove the order of nodes (OrderChecker.h)
+  bool check = false; ///< prove the order of nodes (OrderChecker.h)
   /// Of a graph that is looked at and never run: the most bytes of a fill or copy.
   std::optional<size_t> maxBytes = std::nullopt;
 };

@@ -155,7 +155,7 @@ TEST_F(CUDACaptureTest, Case16ErrorInCapture) {
                              std::pair(Fault::Allocates, "not capturable"),
                              std::pair(Fault::Fails, "the first thing that went wrong")}) {
     SCOPED_TRACE(says);
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.onCaptureFailure = CaptureFailure::Error;
     Program program = compileText(R"(
 trace @f(%x: f32[8]) {

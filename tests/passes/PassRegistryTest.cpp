@@ -488,7 +488,8 @@ TEST_F(RegisterPassesTest, UsualPipeline) {
 
 // Options at their defaults are left out of the text, others stay.
 TEST_F(RegisterPassesTest, OptionsOfCUDAGraph) {
-  EXPECT_EQ(read("cuda-graph{partition=consecutive min-ops=2 inputs=auto strict=false}"), "cuda-graph");
+  EXPECT_EQ(read("cuda-graph{partition=consecutive min-ops=2 inputs=auto strict=false}"),
+            "cuda-graph");
   std::string all = "cuda-graph{partition=dataflow min-ops=4 max-peak-growth=0.25 device=cuda:1 "
                     "inputs=copied strict=true name=\"my graphs\"}";
   EXPECT_EQ(read(all), all);

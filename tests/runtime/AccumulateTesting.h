@@ -27,7 +27,7 @@ inline TracePair accumulatingWithFlag(TracePair pair) {
 class MicrobatchPlayer {
 public:
   MicrobatchPlayer(TracePair pair, const RecordedValues &values, const RunTarget &where,
-                   ProgramOptions options = {})
+                   ProgramOptions options = steadyOptions())
       : program_(cantFail(compile(std::move(pair), where.device, where.executors,
                                   pipelineOf(usualPipeline.str(), where.executors),
                                   std::move(options)))),
@@ -109,7 +109,7 @@ inline void accumulateFourMicrobatches(const RunTarget &where, llvm::StringRef t
   TracePair pair = accumulatingWithFlag(std::move(sample.pair));
   MicrobatchPlayer eager(pair.clone(), sample.values, where);
   eager.program().setEager(true);
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.poison = options.checkGraphs = true;
   MicrobatchPlayer replayed(std::move(pair), sample.values, where, options);
 

@@ -42,7 +42,7 @@ HostDeviceOptions hostile(bool asynchronous = false) {
 }
 
 ProgramOptions bucketsOf(std::vector<int64_t> sizes, std::map<std::string, double> padding = {}) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.buckets["B"] = std::move(sizes);
   options.padding = std::move(padding);
   options.poison = true;

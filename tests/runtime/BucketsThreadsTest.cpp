@@ -32,7 +32,7 @@ protected:
 TEST_F(BucketsThreadsTest, EachHasItsPadding) {
   constexpr unsigned numThreads = 4;
   for (unsigned maxLanes : {1, 2}) {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.buckets["B"] = {2, 4, 8};
     options.padding["x"] = 1;
     options.maxLanes = maxLanes;

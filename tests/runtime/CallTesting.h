@@ -231,14 +231,14 @@ protected:
     manager.add(createPlacePass(options));
     return cantFail(manager.run(std::move(pair)));
   }
-  Program compileText(llvm::StringRef text, ProgramOptions options = {},
+  Program compileText(llvm::StringRef text, ProgramOptions options = steadyOptions(),
                       llvm::StringRef pipeline = smallRegions) {
     options.checkGraphs = true;
     return cantFail(compile(parse(text), device, target.executors,
                             pipelineOf(pipeline.str(), target.executors), options));
   }
   Program compileWith(CUDAGraphTransform &transform, llvm::StringRef text,
-                      ProgramOptions options = {}) {
+                      ProgramOptions options = steadyOptions()) {
     return cantFail(compile(parse(text), device, target.executors,
                             pipelineWith(transform, target.executors), options));
   }

@@ -177,7 +177,7 @@ protected:
       cantFail(passes.parsePipeline(regionPipeline, manager));
       return manager.run(std::move(pair));
     };
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.onCaptureFailure = onCaptureFailure;
     options.checkGraphs = true;
     program =

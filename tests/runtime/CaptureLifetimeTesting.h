@@ -167,9 +167,8 @@ TEST_P(CaptureLifetimeTest, Entries) {
 
 // A size that is not kept goes during a capture, for a call on another stream that needs no memory.
 TEST_P(CaptureLifetimeTest, VariantThatGoes) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxVariants = 1;
-  options.costs = BufferCosts(); // which the capture forbids to measure
   Program program = compileText(R"(
 trace @f(%x: f32[B]) {
   %y: f32[B] = neg(%x)

@@ -16,7 +16,7 @@ class CasesTest : public EveryDeviceTest {
 protected:
   /// Compiles with ops of the names in `deny` left out of regions.
   Program compileDenying(llvm::StringRef text, std::vector<std::string> deny,
-                         ProgramOptions options = {}) {
+                         ProgramOptions options = steadyOptions()) {
     CUDAGraphTransform transform(graphOptions(std::move(deny)));
     options.poison = options.checkGraphs = true;
     return compileWith(transform, text, options);
@@ -98,7 +98,7 @@ TEST_P(CasesTest, Case28ReplacedParameter) {
 // 7, 28: where static inputs must not move, a parameter that did is an error that names it, and the
 // right one works still.
 TEST_P(CasesTest, Case28ReplacedParameterAsError) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.onStaticMove = StaticMove::Error;
   Program program = compileDenying(betweenRegions, {}, options);
   Tensor a = filled(device, 2, 8), b = filled(device, 3, 8), x = filled(device, 1, 8);

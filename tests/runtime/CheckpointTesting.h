@@ -216,7 +216,7 @@ TEST_P(CheckpointTest, ConsumesWhatIsSaved) {
 
 // To verify patches, regions would run twice on what the first run consumed: refused.
 TEST_P(CheckpointTest, ConsumesButDoesNotVerify) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.consumeSaved = options.verifyPatches = true;
   llvm::Expected<Program> program =
       compile(parse(CheckpointTrace(smallCheckpointShape(DType::F32, false, true)).text()), device,

@@ -155,7 +155,7 @@ protected:
   }
 
   FreshSteps steps(const Sample &sample, const RecordedValues &recorded, bool isEager) {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.poison = options.checkGraphs = true;
     Program program = cantFail(compile(sample.pair.clone(), device, target.executors,
                                        pipelineOf(usualPipeline.str(), target.executors), options));

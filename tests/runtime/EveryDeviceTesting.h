@@ -63,7 +63,7 @@ protected:
   virtual void prepare() {}
 
   static ProgramOptions poisoned() {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.poison = true;
     return options;
   }

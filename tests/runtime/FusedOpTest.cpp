@@ -73,7 +73,7 @@ class FusedOpTest : public ProgramFixture {
 protected:
   llvm::Expected<Program> compileWithFuser(llvm::StringRef text, llvm::StringRef pipeline) const {
     std::vector<const Executor *> executors = {&fuser, &host};
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.checkGraphs = options.poison = true;
     return compile(parse(text), device, executors, pipelineOf(pipeline.str(), executors), options);
   }

@@ -45,7 +45,7 @@ protected:
   }
 
   static ProgramOptions poisoned() {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.poison = true;
     return options;
   }
@@ -60,7 +60,7 @@ protected:
   }
   Program compileSharing(std::shared_ptr<Generators> generators,
                          llvm::StringRef text = twoGenerators) {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.generators = std::move(generators);
     return compileText(text, options);
   }

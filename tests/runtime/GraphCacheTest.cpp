@@ -246,7 +246,7 @@ protected:
   /// Compiles, and finds the cache of the program's regions.
   std::unique_ptr<Program> cached(llvm::StringRef text, llvm::StringRef pipeline = regionPipeline) {
     Pipeline usual = pipelineOf(pipeline.str(), host);
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.checkGraphs = true;
     llvm::Expected<Program> program = compile(
         parse(text), device, &host,

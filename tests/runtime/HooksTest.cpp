@@ -153,7 +153,7 @@ TEST_F(HooksTest, ErrorInALaterRegion) {
 // A capture that fails is said to have failed; the region's parts come with the next call, with the
 // region's number.
 TEST_F(HooksTest, SplitRegion) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.hooks = recording();
   Stateful made = makeStateful({"tanh"}, options);
   stepOf(made, 1);
@@ -168,7 +168,7 @@ TEST_F(HooksTest, SplitRegion) {
 
 // Where a failed capture fails the call, the region does not run, and no hook says that it does.
 TEST_F(HooksTest, FailedCaptureAsError) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.hooks = recording();
   options.onCaptureFailure = CaptureFailure::Error;
   Stateful made = makeStateful({"tanh"}, options);

@@ -95,7 +95,7 @@ protected:
   Program compileHooked(llvm::StringRef text, RegionHooks hooks,
                         std::vector<std::string> deny = {}) {
     CUDAGraphTransform transform(graphOptions(std::move(deny)));
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.hooks = std::move(hooks);
     options.checkGraphs = true;
     return compileWith(transform, text, options);
@@ -107,7 +107,8 @@ protected:
     Tensor state, w, v, grad;
   };
   /// With kernels that cannot be captured for the ops of the names in `refusing`.
-  Stateful makeStateful(std::set<std::string> refusing = {}, ProgramOptions options = {}) {
+  Stateful makeStateful(std::set<std::string> refusing = {},
+                        ProgramOptions options = steadyOptions()) {
     RunTarget refusingTarget{device, {}};
     for (const Executor *executor : target.executors) {
       refusing_.push_back(std::make_unique<RefusingExecutor>(*executor, refusing));
@@ -138,7 +139,7 @@ protected:
          {std::set<std::string>{}, {"tanh"}, {"add_"}, {"dropout"}, {"sgd_"}, {"tanh", "sgd_"}})
       for (CaptureFailure policy : {CaptureFailure::Split, CaptureFailure::Eager}) {
         SCOPED_TRACE(testing::PrintToString(refusing));
-        ProgramOptions options;
+        ProgramOptions options = steadyOptions();
         options.onCaptureFailure = policy;
         Stateful eager = makeStateful(), made = makeStateful(refusing, options);
         eager.program.setEager(true);
@@ -173,7 +174,7 @@ protected:
       }
       return device->synchronize();
     };
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.hooks.beforeCapture =
         options.hooks.beforeWarmUp = [&](const HookedRegion &) { return use(); };
     options.hooks.afterCapture =

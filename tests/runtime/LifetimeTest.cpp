@@ -206,7 +206,7 @@ TEST_F(InFlightTest, ProgramWaits) {
 // It waits for the streams of all calls, not only for the last one's.
 TEST_F(InFlightTest, ProgramWaitsForAllStreams) {
   std::unique_ptr<Stream> other = cantFail(device->createStream());
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxLanes = 2;
   std::optional<Program> program = compileText(text, options);
   program->setEager(true);
@@ -223,7 +223,7 @@ TEST_F(InFlightTest, ProgramWaitsForAllStreams) {
 
 // A size that is not kept goes when the device is done with it: its kernels may not have begun.
 TEST_F(InFlightTest, VariantThatGoes) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxVariants = 1;
   Program program = compileText(R"(
 trace @f(%x: f32[B] static) {

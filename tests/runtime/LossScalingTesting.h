@@ -111,9 +111,8 @@ protected:
 
   ScaledTraining training(std::vector<const Executor *> executors,
                           const std::string &text = lossScalingStep()) {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.poison = options.checkGraphs = true;
-    options.costs = BufferCosts(); // what is chosen, and kept, does not depend on the machine
     return ScaledTraining(cantFail(compile(parse(text), device, executors,
                                            pipelineOf(smallRegions.str(), executors), options)),
                           device);

@@ -172,7 +172,7 @@ TEST_F(MemoryReuseTest, Runs) {
     return(%i)
   }
 })";
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.poison = true;
   std::unique_ptr<Program> program = compiled(text, options);
   ASSERT_TRUE(program);

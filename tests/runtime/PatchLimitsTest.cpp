@@ -84,7 +84,7 @@ class PatchLimitsTest : public ProgramFixture {
 protected:
   PatchLimitsTest() : ProgramFixture({.randomOrderSeed = 3, .poison = true}) {}
 
-  std::unique_ptr<Program> compiledFor(Habit habit, ProgramOptions options = {}) {
+  std::unique_ptr<Program> compiledFor(Habit habit, ProgramOptions options = steadyOptions()) {
     odd.habit = habit;
     options.poison = options.checkGraphs = true;
     std::vector<const Executor *> executors = {&odd, &host};
@@ -185,7 +185,7 @@ TEST_F(PatchLimitsTest, Alignment) {
 TEST_F(PatchLimitsTest, RefusesOverlap) {
   odd.habit = Habit::Refuses;
   std::vector<const Executor *> executors = {&odd, &host};
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.poison = options.checkGraphs = true;
   Program program =
       cantFail(compile(parse(R"(trace @t(%x: f32[100000]) {
@@ -210,7 +210,7 @@ TEST_F(PatchLimitsTest, RefusesOverlap) {
 TEST_F(PatchLimitsTest, Hooks) {
   unsigned captures = 0, warmUps = 0;
   bool fails = false;
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.hooks.afterCapture = [&](const HookedRegion &, bool succeeded) {
     captures += succeeded;
     return fails ? makeError("the hook is out of luck") : llvm::Error::success();
@@ -238,7 +238,7 @@ TEST_F(PatchLimitsTest, Hooks) {
 // What can be patched is proven, whatever else cannot, and the proof leaves everything as it was.
 TEST_F(PatchLimitsTest, Verified) {
   for (Habit habit : {Habit::Plain, Habit::Hides, Habit::Noisy, Habit::Aligns}) {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.verifyPatches = true;
     auto program = compiledFor(habit, options);
     for (unsigned i = 0; i < 10; ++i)

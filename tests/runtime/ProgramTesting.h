@@ -31,14 +31,14 @@ protected:
     return TracePair(Trace(registry, "failed"));
   }
 
-  llvm::Expected<Program> tryCompile(llvm::StringRef text, ProgramOptions options = {},
+  llvm::Expected<Program> tryCompile(llvm::StringRef text, ProgramOptions options = steadyOptions(),
                                      llvm::StringRef pipeline = regionPipeline) const {
     return compile(parse(text), device, &host, pipelineOf(pipeline.str(), host),
                    std::move(options));
   }
 
   /// The program, or an error of the test: then null.
-  std::unique_ptr<Program> compiled(llvm::StringRef text, ProgramOptions options = {},
+  std::unique_ptr<Program> compiled(llvm::StringRef text, ProgramOptions options = steadyOptions(),
                                     llvm::StringRef pipeline = regionPipeline) const {
     options.checkGraphs = true;
     llvm::Expected<Program> program = tryCompile(text, std::move(options), pipeline);

@@ -39,7 +39,7 @@ protected:
     llvm::Expected<Sample> sample = loadSample(
         bar.name, registry, placementOn(device->device()) + (bar.feedsMasks ? ",feed-masks" : ""));
     ASSERT_TRUE(bool(sample)) << llvm::toString(sample.takeError());
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.checkGraphs = true;
     llvm::Expected<Program> program =
         compile(std::move(sample->pair), device, target.executors,

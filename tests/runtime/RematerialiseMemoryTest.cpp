@@ -40,8 +40,7 @@ protected:
     cantFail(pass.run(changed, diagnostics).takeError());
     EXPECT_FALSE(diagnostics.hasErrors());
 
-    ProgramOptions options;
-    options.costs = BufferCosts();
+    ProgramOptions options = steadyOptions();
     Program program = cantFail(compile(std::move(changed), device, {&host},
                                        pipelineOf("dce,execution,cuda-graph,del", host), options));
     MemoryInfo forward = program.memory(Side::Forward), backward = program.memory(Side::Backward);

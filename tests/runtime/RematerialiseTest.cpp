@@ -32,7 +32,7 @@ protected:
   RematerialiseCasesTest() : CallTest({.randomOrderSeed = 3, .poison = true}) {}
 
   llvm::Expected<Program> tryCompile(llvm::StringRef text, bool recomputes) {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.poison = options.checkGraphs = true;
     std::string pipeline = recomputes ? "rematerialise,dce," : "";
     return compile(parse(text), device, &host, pipelineOf(pipeline + smallRegions.str(), host),

@@ -74,7 +74,7 @@ protected:
 
 private:
   Player player(const RunTarget &target, const Sample &sample, const std::string &pipeline) {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.poison = options.checkGraphs = true;
     Program program = cantFail(compile(sample.pair.clone(), target.device, target.executors,
                                        pipelineOf(pipeline, target.executors), options));

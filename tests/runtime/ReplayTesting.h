@@ -165,9 +165,8 @@ protected:
     Player eager = player(plain, {}, sample.values, sample.pair.clone());
     eager.program().setEager(true);
 
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.poison = options.checkGraphs = true;
-    options.costs = BufferCosts(); // what is chosen, and kept, does not depend on the machine
     std::vector<std::unique_ptr<CountingExecutor>> counting;
     RunTarget counted{where.device, {}};
     for (const Executor *executor : where.executors) {
@@ -214,7 +213,7 @@ protected:
   void verifyPatches(const RunTarget &where) {
     Sample sample = cantFail(
         loadSample(GetParam().trace, registry, GetParam().preparation(where.device->device())));
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.verifyPatches = true;
     Player replayed = player(where, options, sample.values, std::move(sample.pair));
     for (unsigned step = 0; step < 3; ++step)

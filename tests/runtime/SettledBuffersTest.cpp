@@ -17,7 +17,7 @@ protected:
 
   /// y = 4 x, of which the region uses x four times.
   Program fourfold(CUDAGraphTransform &transform) {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.poison = options.checkGraphs = true;
     options.costs = BufferCosts{.patchedNode = 1, .copyNode = 1, .gatherNode = 1e-3, .byte = 0};
     return cantFail(compile(parse(R"(

@@ -137,7 +137,7 @@ protected:
   Stages makeStages(CUDAGraphTransform &transform, bool isEager = false) {
     Stages stages;
     for (unsigned s = 0; s < numStages; ++s) {
-      ProgramOptions options;
+      ProgramOptions options = steadyOptions();
       options.checkGraphs = options.poison = true;
       unsigned in = widths[s], out = widths[s + 1];
       Program program =

@@ -37,7 +37,7 @@ protected:
 // nothing from then on.
 TEST_F(StreamsTest, InTurn) {
   for (unsigned maxLanes : {1, 2}) {
-    ProgramOptions options;
+    ProgramOptions options = steadyOptions();
     options.maxLanes = maxLanes;
     Program program = compileText(step, options);
     Tensor x = filled(device, 3, 32), g = filled(device, 2, 32);

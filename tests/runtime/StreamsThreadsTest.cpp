@@ -45,7 +45,7 @@ protected:
     w = filled(device, 2, 32);
   }
 
-  Program make(llvm::StringRef text = step, ProgramOptions options = {}) {
+  Program make(llvm::StringRef text = step, ProgramOptions options = steadyOptions()) {
     options.maxLanes = GetParam().maxLanes;
     options.checkGraphs = true;
     return cantFail(compile(cantFail(parsePair(text, "test", registry)), device, &host,
@@ -105,7 +105,7 @@ TEST_P(StreamsThreadsTest, OneProgram) {
 // 20: threads that bring more sizes than are kept get their own results, though what one of them
 // calls makes what another called go; no size goes that a state is held of.
 TEST_P(StreamsThreadsTest, MoreSizesThanAreKept) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxVariants = 3;
   std::string text = step.str();
   for (size_t at = 0; (at = text.find("[32]", at)) != std::string::npos;)

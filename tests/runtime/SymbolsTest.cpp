@@ -41,7 +41,7 @@ protected:
     begin();
   }
 
-  void begin(ProgramOptions options = {}) {
+  void begin(ProgramOptions options = steadyOptions()) {
     Pipeline usual = pipelineOf(regionPipeline.str(), host);
     options.checkGraphs = true;
     llvm::Expected<Program> made = compile(
@@ -163,7 +163,7 @@ TEST_F(SymbolsTest, GrowsIntoWhatThereIs) {
 // Beyond the bound a size goes with its graphs and its memory; when it comes again it is compiled
 // and captured again. What was counted stays counted.
 TEST_F(SymbolsTest, Bounded) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxVariants = 2;
   begin(options);
   expectForward(9);
@@ -190,7 +190,7 @@ TEST_F(SymbolsTest, Bounded) {
 // What a caller holds of a size that went stays: results keep their values, and a size whose
 // SavedState is held does not go before its backward.
 TEST_F(SymbolsTest, HeldBeyondTheBound) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxVariants = 1;
   begin(options);
   for (unsigned round = 0; round < 3; ++round) {
@@ -221,7 +221,7 @@ TEST_F(SymbolsTest, HeldBeyondTheBound) {
 
 // A graph of the caller keeps the size that it captured.
 TEST_F(SymbolsTest, CapturedByTheCaller) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxVariants = 1;
   begin(options);
   expectForward(4); // what it allocates, a capture would have to allow
@@ -247,7 +247,7 @@ TEST_F(SymbolsTest, CapturedByTheCaller) {
 // In a storm new sizes run without graphs, forward and backward, and one warning says so; sizes
 // that were captured before replay throughout; when it is over, new sizes are captured again.
 TEST_F(SymbolsTest, Storm) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxVariants = 4;
   begin(options);
   auto step = [&](int64_t size) {
@@ -297,7 +297,7 @@ TEST_F(SymbolsTest, Storm) {
 
 // The warning says how many sizes there were, and what to do.
 TEST_F(SymbolsTest, StormWarning) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxVariants = 50;
   begin(options);
   for (int64_t size = 1; size <= 50; ++size)
@@ -314,7 +314,7 @@ TEST_F(SymbolsTest, StormWarning) {
 
 // With one size and nothing else there is never a storm.
 TEST_F(SymbolsTest, NoStorm) {
-  ProgramOptions options;
+  ProgramOptions options = steadyOptions();
   options.maxVariants = 1;
   begin(options);
   for (unsigned i = 0; i < 200; ++i)

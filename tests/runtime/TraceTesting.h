@@ -24,6 +24,13 @@
 
 namespace rondo {
 
+/// With these, what is chosen, and kept, does not depend on how fast the machine is just now.
+inline ProgramOptions steadyOptions() {
+  ProgramOptions options;
+  options.costs = BufferCosts();
+  return options;
+}
+
 /// A registry with the core ops.
 struct CoreRegistry : OpRegistry {
   CoreRegistry() { cantFail(registerCoreOps(*this)); }
