@@ -179,7 +179,8 @@ static std::vector<PassOptionInfo> describeGraphOptions() {
        "how much 'dataflow' may raise the liveness peak, as a fraction"},
       {"device", "", "the device whose ops are captured; default: the first that is no host"},
       {"inputs", inputPolicyName(defaults.inputs).str(),
-       "how inputs that may be anywhere reach a graph: 'patched', 'copied', 'static', or 'auto', by "
+       "how inputs that may be anywhere reach a graph: 'patched', 'copied', 'static', or 'auto', "
+       "by "
        "cost"},
       {"deny", "", "names of ops to leave out, such as 'embedding+softmax'"},
       {"strict", "false", "an op left out for another reason than policy is an error"},

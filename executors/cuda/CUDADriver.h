@@ -1,8 +1,8 @@
 //===- CUDADriver.h - The functions of the CUDA driver ----------*- C++ -*-===//
 //
 // What the runtime has no function for, or one whose signature depends on the toolkit, or one that
-// costs more on the path of a replay. The driver is found at run time; a function is asked for by the
-// version of CUDA that brought its signature.
+// costs more on the path of a replay. The driver is found at run time; a function is asked for by
+// the version of CUDA that brought its signature.
 //
 //===----------------------------------------------------------------------===//
 

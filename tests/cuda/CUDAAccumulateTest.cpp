@@ -10,7 +10,8 @@ namespace {
 
 using CUDAAccumulateTest = OnCUDA<AccumulateFixture>;
 
-// Four microbatches of a recorded trace in replay are four eager ones, the first of which overwrites.
+// Four microbatches of a recorded trace in replay are four eager ones, the first of which
+// overwrites.
 TEST_F(CUDAAccumulateTest, FourMicrobatches) {
   for (const char *trace :
        {"mlp", "gpt_tiny", "llama_tiny", "gpt_tiny_checkpoint", "gpt_tiny_dropout"}) {

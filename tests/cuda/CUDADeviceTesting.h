@@ -27,8 +27,10 @@ inline const void *loadTestKernel(DeviceAPI &device, const void *symbol) {
 /// might wait for that.
 inline CUDATestKernels loadTestKernels(DeviceAPI &device) {
   CUDATestKernels symbols = testKernelSymbols();
-  return {loadTestKernel(device, symbols.add1), loadTestKernel(device, symbols.axpy),
-          loadTestKernel(device, symbols.waitFlag), loadTestKernel(device, symbols.writeToAddress),
+  return {loadTestKernel(device, symbols.add1),
+          loadTestKernel(device, symbols.axpy),
+          loadTestKernel(device, symbols.waitFlag),
+          loadTestKernel(device, symbols.writeToAddress),
           loadTestKernel(device, symbols.clusterSize),
           loadTestKernel(device, symbols.philoxWords),
           symbols.curandWords ? loadTestKernel(device, symbols.curandWords) : nullptr};

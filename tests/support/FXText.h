@@ -27,7 +27,8 @@ public:
   /// `members`: further members, `"role":"parameter"`.
   FXText &input(llvm::StringRef name, llvm::StringRef type, llvm::StringRef members = "");
   /// `args` and `kwargs`: JSON without the outer brackets, where `%x` is a reference. `result`: a
-  /// type, or `None`, `unused`, `int=3`, or a tuple of them or of tuples, `((float32[2], float32[2]), None)`.
+  /// type, or `None`, `unused`, `int=3`, or a tuple of them or of tuples, `((float32[2],
+  /// float32[2]), None)`.
   FXText &node(llvm::StringRef name, llvm::StringRef op, llvm::StringRef args,
                llvm::StringRef result, llvm::StringRef kwargs = "", llvm::StringRef members = "");
   /// References and `null`. All are the user's, unless `roles` says otherwise.

@@ -15,9 +15,9 @@
 namespace rondo {
 
 /// Gives a kernel's work to `stream`. `memory` is all that the addresses in `args` can lie in.
-using OpLauncher = std::function<llvm::Error(const Kernel &kernel, const KernelArgs &args,
-                                             llvm::ArrayRef<llvm::ArrayRef<std::byte>> memory,
-                                             Stream &stream)>;
+using OpLauncher =
+    std::function<llvm::Error(const Kernel &kernel, const KernelArgs &args,
+                              llvm::ArrayRef<llvm::ArrayRef<std::byte>> memory, Stream &stream)>;
 
 /// Who runs ops: the first of `executors` that claims one, on `device`. Borrows the executors.
 struct OpTarget {

@@ -34,9 +34,10 @@ static void printMemory(llvm::StringRef side, const MemoryInfo &memory, llvm::ra
 
 static void printGraph(const EntryStatistics &graph, llvm::raw_ostream &os) {
   os << "    graph of specialisation " << graph.key.program << ", region key " << graph.key.region
-     << ", arena " << graph.key.lane << ": " << graph.numNodes << " nodes, " << byteText(graph.bytes)
-     << " on the device, built in " << milliseconds(graph.buildSeconds) << " ms, used "
-     << graph.uses << " times, copies " << byteText(graph.copiedBytes) << " per replay\n";
+     << ", arena " << graph.key.lane << ": " << graph.numNodes << " nodes, "
+     << byteText(graph.bytes) << " on the device, built in " << milliseconds(graph.buildSeconds)
+     << " ms, used " << graph.uses << " times, copies " << byteText(graph.copiedBytes)
+     << " per replay\n";
 }
 
 void rondo::printReport(const RunReport &report, bool listGraphs, llvm::raw_ostream &os) {

@@ -51,7 +51,9 @@ private:
 inline FusionVerdict allow(std::string why = {}) {
   return {FusionVerdict::Answer::Allow, std::move(why)};
 }
-inline FusionVerdict deny(std::string why) { return {FusionVerdict::Answer::Deny, std::move(why)}; }
+inline FusionVerdict deny(std::string why) {
+  return {FusionVerdict::Answer::Deny, std::move(why)};
+}
 /// If the op is not legal in a region, the transform fails and names it.
 inline FusionVerdict must(std::string why = {}) {
   return {FusionVerdict::Answer::Must, std::move(why)};
@@ -145,8 +147,8 @@ public:
   std::string optionsText() const override;
 
 protected:
-  /// Policy. May this op go into a region? Pure: same query, same answer; asked once per claimed op,
-  /// in program order, forward before backward. An op that is not legal in a region stays out
+  /// Policy. May this op go into a region? Pure: same query, same answer; asked once per claimed
+  /// op, in program order, forward before backward. An op that is not legal in a region stays out
   /// whatever the answer; `must` makes that an error.
   virtual FusionVerdict canFuse(const FusionQuery &query) const;
   /// Policy. How does this input reach the region's graph? Default: `Static` where the transform
