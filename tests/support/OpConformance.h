@@ -24,9 +24,14 @@ namespace rondo {
 
 struct OpCases;
 
+/// How many of the layouts each dtype of an op is run in: a third is another one for each of three
+/// dtypes, so that together they have all.
+enum class Arrangements { All, Third };
+
 /// Where `target` disagrees with the host: a line for each case and arrangement.
 std::vector<std::string> findDisagreements(const OpTarget &target, const OpCases &cases,
-                                           DType dtype);
+                                           DType dtype,
+                                           Arrangements arrangements = Arrangements::All);
 
 struct OpConformanceTarget {
   /// Called once, by the first test. Without a device the tests are skipped.
