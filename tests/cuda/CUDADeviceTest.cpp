@@ -485,9 +485,6 @@ TEST_F(BorrowedStreamTest, WorkOutlivesBorrower) {
 /// A stream of another kind of device cannot be borrowed for one.
 TEST_F(BorrowedStreamTest, OtherDevice) {
   EXPECT_EQ(outcome(borrowCUDAStream(createHostDevice(), raw)), "invalid argument");
-  if (ok(countCUDADevices()) < 2)
-    return;
-  EXPECT_EQ(outcome(borrowCUDAStream(ok(createCUDADevice(1)), raw)), "invalid argument");
 }
 
 //===----------------------------------------------------------------------===//

@@ -96,6 +96,18 @@ TEST_F(CUDATwoDevicesTest, NeverMix) {
   EXPECT_EQ(numbersOf(1, results[0]), std::vector<double>(64, -17));
 }
 
+// A stream of one GPU cannot be borrowed for the other.
+TEST_F(CUDATwoDevicesTest, BorrowedStream) {
+  cudaStream_t raw = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking), cudaSuccess);
+  llvm::Expected<std::unique_ptr<Stream>> stream = borrowCUDAStream(devices[1], raw);
+  EXPECT_FALSE(bool(stream));
+  llvm::Error error = stream.takeError();
+  EXPECT_EQ(deviceErrorKind(error), DeviceErrorKind::InvalidArgument);
+  llvm::consumeError(std::move(error));
+  EXPECT_EQ(cudaStreamDestroy(raw), cudaSuccess);
+}
+
 // No executor copies from one GPU to the other: that is an error when the trace is compiled, which
 // names the op and says what to do.
 TEST_F(CUDATwoDevicesTest, FromOneToTheOther) {
